@@ -1,4 +1,4 @@
-"""A media driver whose turns the test takes: on a hand-moved clock, on links in memory.
+"""A media driver whose duty cycles the test runs, with a manual clock and in-memory links.
 
 client(...) --command--> ring -> MediaDriver(INVOKER) -> broadcast --> lab.take()
                                     |        ^
@@ -37,7 +37,7 @@ STREAM = 1001
 
 
 class Lab:
-    """One driver, and one client's way of speaking to it."""
+    """A driver, and a client that sends it commands."""
 
     def __init__(
         self,
@@ -71,30 +71,30 @@ class Lab:
         self.receiver = broadcast.make_receiver(self.cnc.to_clients)
         self.counters = CountersReader(self.cnc.counters_metadata, self.cnc.counters_values)
         self.client = 0
-        """The client that commands are said for."""
+        """The client id of commands."""
         self.keeps_alive = False
-        """Whether its heartbeat is written while time passes."""
+        """Whether the client's heartbeat is written while time passes."""
         self.outside: list[tuple[SocketAddress, bytes]] = []
-        """Datagrams that left for a host that is not ours: (their source, bytes)."""
+        """Datagrams sent to other hosts: (source, bytes)."""
 
     def next_id(self) -> int:
-        """A correlation id, as clients take them."""
+        """Return a new correlation id, as a client takes it from the ring buffer."""
         return int(ring_buffer.next_correlation_id(self.cnc.to_driver))
 
     def post(self, type_id: int, content: bytes) -> None:
-        """Put raw bytes into the command ring."""
+        """Write a message of raw bytes to the command ring buffer."""
         source = np.frombuffer(content or b"\0", np.uint8).copy()
         status = ring_buffer.write(self.cnc.to_driver, int(type_id), source, 0, len(content))
         assert status == ring_buffer.OK
 
     def ask(self, command: Any) -> list[Any]:
-        """Say a command, let the driver take turns, and return what it said."""
+        """Send a command, run duty cycles, and return the driver's responses."""
         self.post(command.TYPE_ID, command.encode())
         self.turn(3)
         return self.take()
 
     def take(self) -> list[Any]:
-        """Everything that the driver has said since the last time."""
+        """Return the driver's responses since the previous call."""
         scratch, response = broadcast.make_scratch(self.cnc.to_clients), []
         while True:
             type_id, length = broadcast.receive(self.cnc.to_clients, self.receiver, scratch)
@@ -104,7 +104,7 @@ class Lab:
             response.append(decode_response(type_id, scratch[:length]))
 
     def turn(self, count: int = 1, step_ns: int = 0) -> None:
-        """Let every agent take turns, carrying datagrams in between."""
+        """Run duty cycles of every agent, and deliver datagrams in between."""
         for _ in range(count):
             if self.keeps_alive and self.counters.find(11, self.client) is not None:
                 self.keep_alive(self.client)
@@ -113,11 +113,11 @@ class Lab:
             self.clock.advance(step_ns)
 
     def run_for(self, duration_ns: int, step_ns: int = 50 * MS) -> None:
-        """Take turns while time passes."""
+        """Run duty cycles for a duration of the manual clock."""
         self.turn(max(1, duration_ns // step_ns), step_ns)
 
     def _carry(self) -> None:
-        """Take the datagrams that the sockets have sent, and deliver those to a socket of ours.
+        """Take the datagrams that the sockets have sent, and deliver those for the driver itself.
 
         numpy finds them: reading the records of 64 sockets one by one takes longer than all else.
         """
@@ -142,7 +142,7 @@ class Lab:
         return address
 
     def send(self, to: SocketAddress, datagram: bytes, source: SocketAddress = PEER) -> int:
-        """A datagram from outside to one of the driver's sockets. Returns the link's answer."""
+        """Deliver a datagram of another host to a socket. Returns the link's result."""
         name, to_name = np.zeros(28, np.uint8), np.zeros(28, np.uint8)
         length, to_length = write_name(name, source), write_name(to_name, to)
         target = link.find(self.links, to_name, to_length)
@@ -155,19 +155,19 @@ class Lab:
         return int(counters.get(self.cnc.counters_values, counter_id))
 
     def set_value(self, counter_id: int, value: int) -> None:
-        """What a client does with a counter of its own."""
+        """Set a counter, as a client does with its own."""
         counters.set_release(self.cnc.counters_values, counter_id, value)
 
     def living(self, first: int = 46) -> list[Counter]:
-        """The counters behind the driver's own."""
+        """Return the counters that are in use, except for the driver's system counters."""
         return [item for item in self.counters if item.counter_id >= first]
 
     def made(self) -> list[Counter]:
-        """The living counters of streams and channels: neither the driver's nor a heartbeat."""
+        """The counters of streams and channels: no system counters and no heartbeats."""
         return [item for item in self.living() if item.type_id != 11]
 
     def named(self, name: str) -> Counter:
-        """The one living counter whose label begins so."""
+        """Return the only counter whose label starts with `name`."""
         (found,) = [item for item in self.living() if item.label.startswith(name + ": ")]
         return found
 
@@ -178,22 +178,22 @@ class Lab:
         self.set_value(found, self.clock.now_ms())
 
     def add(self, kind: Any, channel: str, stream: int = STREAM) -> tuple[int, list[Any]]:
-        """Add something. Returns its correlation id and what was said but for heartbeats."""
+        """Send an Add command. Returns its correlation id and its responses."""
         correlation_id = self.next_id()
         responses = self.ask(kind(self.client, correlation_id, stream, channel))
         return correlation_id, [item for item in responses if not isinstance(item, CounterReady)]
 
     def claim_command(self, length: int) -> None:
-        """Begin a command that is never finished."""
+        """Claim space for a command that is never committed."""
         assert ring_buffer.claim(self.cnc.to_driver, 4, length) > 0
 
     def open_log(self, path: str) -> LogBuffer:
-        """A log as its publisher maps it; closed with the lab."""
+        """Map a log as its publisher does. It is closed with the lab."""
         self._logs.append(LogBuffer.map(Path(path)))
         return self._logs[-1]
 
     def claim(self, log: LogBuffer, length: int) -> int:
-        """Claim a frame of `length` bytes, as a publisher that may die. Returns its offset."""
+        """Claim a frame of `length` bytes without committing it. Returns its offset."""
         state = appender.attach(log.log, log.meta_at)
         end = int(appender.claim(state, log.log, 1 << 40, length - 32))
         assert end > 0
@@ -207,12 +207,12 @@ class Lab:
         return log.producer_position()
 
     def logs(self) -> list[str]:
-        """The log files that exist."""
+        """Return the names of the log files that exist."""
         directory = self.driver.context.dir
         return sorted(str(path.relative_to(directory)) for path in directory.rglob("*.logbuffer"))
 
     def close(self) -> None:
-        """Let go of the client's mapping and end the driver."""
+        """Release the client's mapping and close the driver."""
         for log in self._logs:
             log.close()
         self.cnc.close()
@@ -221,7 +221,7 @@ class Lab:
 
 @contextmanager
 def lab(directory: Path, **settings: Any) -> Iterator[Lab]:
-    """A driver that is closed in the end."""
+    """Yield a driver, and close it at the end."""
     opened = Lab(directory, ManualClock(), **settings)
     try:
         yield opened
@@ -231,7 +231,7 @@ def lab(directory: Path, **settings: Any) -> Iterator[Lab]:
 
 @contextmanager
 def patient_lab(directory: Path, **settings: Any) -> Iterator[Lab]:
-    """A driver with one client, whom no test outlasts, and no publication that is unblocked."""
+    """Yield a driver with very long timeouts for its client and for unblocking publications."""
     with lab(
         directory,
         client_liveness_timeout_ns=3_600 * SECOND,

@@ -12,7 +12,7 @@ from windtunnel.driver.media_driver.image import publication_image
 
 @kernel
 def publish_until(words, slot, count, done):
-    """Say `count` numbers twice over; each is the same in every word of its block."""
+    """Publish `count` numbers twice; each number is in every word of its block."""
     for number in range(1, count + 1):
         publication_image.publish_status(words, slot, number, number)
         publication_image.publish_loss(words, slot, number, number, number)
@@ -21,7 +21,7 @@ def publish_until(words, slot, count, done):
 
 @kernel
 def read_until(words, slot, done):
-    """Read until the writer is done. Returns (torn and believed, read, seen being written)."""
+    """Read until the writer is done. Returns (torn reads accepted, reads, reads during a write)."""
     torn, read, refused = 0, 0, 0
     last_status, last_loss = 0, 0
     is_over = False
@@ -47,7 +47,7 @@ def read_until(words, slot, done):
 
 @kernel
 def count_up(values, counter_id, count, begin, parties):
-    """Add one to a counter that others count up too, after all have arrived."""
+    """Add one `count` times to a counter, concurrently with others, once all have arrived."""
     counters.add_atomic(begin, 0, 1)
     while get_i64_acquire(begin, 0) < parties:
         pass

@@ -1,4 +1,4 @@
-"""A receiver with one endpoint; the test plays the sender, the network and the conductor."""
+"""A receiver with one endpoint. The test acts as sender, network and conductor."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,7 +26,7 @@ def data(
     stream_id: int = STREAM_ID,
     flags: int = 0xC0,
 ) -> bytes:
-    """A datagram of whole frames that begins at a position."""
+    """Return a datagram of whole frames that starts at a position."""
     term_id = (initial_term_id + position // TERM + 2**31) % 2**32 - 2**31
     frames, offset = [], position % TERM
     for length in payload_lengths:
@@ -82,16 +82,16 @@ def setup(
 
 
 class ReceivingRig:
-    """One turn at a time; `hear` delivers, `turn` returns what the receiver sent."""
+    """Runs one duty cycle at a time: `deliver` adds datagrams, `turn` returns those sent."""
 
     def __init__(self, folder: Path, **settings: Any) -> None:
         self.pair = StreamPair(folder, **settings)
         self.state = self.pair.receiver
         self.now_ns = 1_000 * MS
         self.destinations: list[bytes] = []
-        """Where each thing that left was sent to."""
+        """The destination address of each datagram sent."""
         self.sent: list[tuple[int, bytes]] = []
-        """What left in the last turn, with the mailbox that it left from."""
+        """The datagrams sent in the last duty cycle: (mailbox of the sending socket, bytes)."""
         self.turn()
         self.turn()
 
@@ -103,7 +103,7 @@ class ReceivingRig:
             assert accepted == buf.size
 
     def turn(self, after_ns: int = 0) -> list[bytes]:
-        """Conductor's numbers, then a turn of the receiver. Returns what left."""
+        """Run a duty cycle of conductor and receiver. Returns the datagrams sent."""
         self.turn_work(after_ns)
         found = []
         self.sent = []
@@ -115,7 +115,7 @@ class ReceivingRig:
         return found
 
     def turn_work(self, after_ns: int = 0) -> tuple[int, int]:
-        """A turn without a look at what left. Returns the work counts of conductor and receiver."""
+        """Run a duty cycle without taking datagrams. Returns the work counts of both agents."""
         self.now_ns += after_ns
         conducted = self.pair.track(self.pair.conductor, self.now_ns, self.now_ns // MS)
         return int(conducted), int(self.pair.receive(self.state, self.now_ns))
@@ -129,13 +129,13 @@ class ReceivingRig:
             yield bytes(name[:name_length]), buf[:length].tobytes()
 
     def add_transport(self, mailbox: int, *, connection: int = 0, serves: int = 0, **fields: int):
-        """A socket more, in the slot of its mailbox's number. Returns what left at once."""
+        """Add a socket, in the slot of its mailbox's number. Returns the datagrams sent at once."""
         endpoint = self.state.endpoints[mailbox]
         fill(endpoint, fd=link.FIRST_FD - mailbox, serves=serves, connection=connection, **fields)
         return self.command(receiver_state.ADD_ENDPOINT, mailbox)
 
     def start(self) -> list[bytes]:
-        """A SETUP comes, the image is made, and its first status message leaves."""
+        """Deliver a SETUP and create the image. Returns its first status message."""
         self.deliver(setup())
         self.turn()
         self.pair._on_events()
@@ -153,14 +153,14 @@ class ReceivingRig:
         return self.turn()
 
     def command(self, *words: int) -> list[bytes]:
-        """A command of the conductor, carried out in a turn. Returns what left in it."""
+        """Execute a command of the conductor in a duty cycle. Returns the datagrams sent."""
         record = handoff.make_record()
         record[: len(words)] = words
         assert handoff.put(self.state.commands, record)
         return self.turn()
 
     def events(self) -> list[list[int]]:
-        """What the receiver reported, without acting on it."""
+        """Return the receiver's events, without processing them."""
         record, found = handoff.make_record(), []
         while handoff.take(self.state.events, record):
             found.append([int(word) for word in record])
@@ -170,7 +170,7 @@ class ReceivingRig:
         return self.pair.value(counter_id)
 
     def consume(self, position: int) -> None:
-        """What a subscriber does."""
+        """Advance the subscriber's position."""
         counters.set_release(self.pair.values, SUB_POS, position)
 
     @property
@@ -179,19 +179,19 @@ class ReceivingRig:
         return self.value(RCV_POS), self.value(HWM)
 
     def log(self) -> np.ndarray:
-        """A copy of the image's log, metadata left out."""
+        """Return a copy of the image's log without its metadata."""
         return self.pair.image_log.log[: 3 * TERM].copy()
 
     def interest(
         self, stream_id: int, session_id: int | None = None, *, gone: bool = False
     ) -> None:
-        """A subscription arrives or leaves."""
+        """Add or remove the interest of a subscription."""
         operation = receiver_state.REMOVE_INTEREST if gone else receiver_state.ADD_INTEREST
         self.command(operation, 0, stream_id, int(session_id is not None), session_id or 0)
 
 
 def status_of(datagram: bytes) -> dict[str, int]:
-    """The fields of a status message that tests look at."""
+    """Return the fields of a status message that tests compare."""
     fields = np.frombuffer(datagram[8:28], "<i4")
     names = ("session_id", "stream_id", "term_id", "offset", "window")
     return dict(zip(names, (int(field) for field in fields), strict=True)) | {

@@ -1,4 +1,4 @@
-"""A sender with one publication; the test plays the publisher, the network and the receivers."""
+"""A sender with one publication. The test acts as publisher, network and receivers."""
 
 from pathlib import Path
 
@@ -29,7 +29,7 @@ SEND_SETUP = 0x80
 
 
 class SendingRig:
-    """One turn at a time; `out` is what left, oldest first."""
+    """Runs one duty cycle at a time, and returns the datagrams sent, oldest first."""
 
     def __init__(self, folder: Path, **settings: int) -> None:
         self.pair = StreamPair(folder, **settings)
@@ -38,14 +38,14 @@ class SendingRig:
         self.now_ns = 1_000 * MS
 
     def turn(self, after_ns: int = 0) -> list[bytes]:
-        """Let time pass and the sender take a turn. Returns what left."""
+        """Run a duty cycle of the sender after a delay. Returns the datagrams sent."""
         return [datagram for _, datagram in self.turn_addressed(after_ns)]
 
     def take(self) -> list[bytes]:
         return [datagram for _, datagram in self.take_addressed()]
 
     def take_addressed(self) -> list[tuple[str, bytes]]:
-        """What left, each with where it went to."""
+        """Return the datagrams sent, each with its destination."""
         name, buf, found = np.zeros(28, np.uint8), np.zeros(65_536, np.uint8), []
         while True:
             length, name_length = link.take(self.pair.links, 0, name, buf, 0, buf.size)
@@ -54,26 +54,26 @@ class SendingRig:
             found.append((str(read_name(name, name_length)), buf[:length].tobytes()))
 
     def turn_addressed(self, after_ns: int = 0) -> list[tuple[str, bytes]]:
-        """As `turn`, each datagram with where it went to."""
+        """Like `turn`; each datagram has its destination."""
         self.now_ns += after_ns
         self.pair.track(self.pair.conductor, self.now_ns, self.now_ns // MS)
         self.pair.send(self.state, self.now_ns)
         return self.take_addressed()
 
     def begin(self) -> None:
-        """The sender takes its endpoint and its publication over."""
+        """Let the sender add its endpoint and its publication."""
         self.turn()
         self.turn()
 
     def start(self, window: int = 32_768) -> None:
-        """Get through the opening exchange, up to a first heartbeat."""
+        """Run the initial exchange, up to the first heartbeat."""
         self.begin()
         self.deliver_status(0, window)
         self.turn()
         self.turn()
 
     def deliver(self, datagram: bytes, source: SocketAddress = PEER) -> None:
-        """A control frame comes in with the next poll."""
+        """Deliver a control frame for the next poll."""
         buf, name = np.frombuffer(datagram, np.uint8).copy(), np.zeros(28, np.uint8)
         length = write_name(name, source)
         accepted = link.deliver(self.pair.links, 0, name, length, buf, 0, buf.size)
@@ -110,7 +110,7 @@ class SendingRig:
     def deliver_setup_request(
         self, source: SocketAddress = PEER, receiver_id: int = RECEIVER_ID
     ) -> None:
-        """Somebody who does not know the stream asks for a SETUP."""
+        """Deliver a status message that requests a SETUP."""
         self.deliver(
             wire.pack(
                 "status_message",
@@ -135,26 +135,26 @@ class SendingRig:
         )
 
     def place(self, position: int) -> tuple[int, int]:
-        """Term id and offset of a position."""
+        """Return the term id and term offset of a position."""
         log = self.pair.log
         term_id = (log.initial_term_id + position // log.term_length + 2**31) % 2**32 - 2**31
         return term_id, position % log.term_length
 
     def command(self, *words: int) -> None:
-        """A command of the conductor."""
+        """Queue a command of the conductor."""
         record = handoff.make_record()
         record[: len(words)] = words
         assert handoff.put(self.state.commands, record)
 
     def events(self, words: int = 2) -> list[tuple[int, ...]]:
-        """What the sender reported: the first words of each event."""
+        """Return the first words of each event of the sender."""
         record, found = handoff.make_record(), []
         while handoff.take(self.state.events, record):
             found.append(tuple(int(word) for word in record[:words]))
         return found
 
     def serve_destinations(self, mode: int, *addresses: SocketAddress) -> None:
-        """Make the channel a multi-destination one, its socket bound and not connected."""
+        """Give the channel several destinations, with a bound socket that is not connected."""
         self.pair.links.mailboxes[0].peer_length = 0
         self.record.route = network_publication.TO_DESTINATIONS
         self.record.is_group = 1
@@ -165,12 +165,12 @@ class SendingRig:
             self.turn()
 
     def command_address(self, operation: int, registration_id: int, address: SocketAddress) -> None:
-        """A command of the conductor about an address."""
+        """Queue a command of the conductor that contains an address."""
         length, words = name_words(address)
         self.command(operation, 0, registration_id, length, *words)
 
     def offer(self, *lengths: int) -> None:
-        """Publish messages of these payload lengths, whatever the limit is."""
+        """Publish messages of these payload lengths regardless of the limit."""
         for length in lengths:
             counters.set(self.pair.values, PUB_LMT, 1 << 60)
             message = bytes([length & 0xFF]) * length
@@ -180,7 +180,7 @@ class SendingRig:
             assert outcome > 0
 
     def fill_to(self, position: int) -> None:
-        """Publish frames of 1024 bytes up to a position, each allowed and sent on its own."""
+        """Publish and send frames of 1024 bytes one by one, up to a position."""
         for at in range(self.pair.log.producer_position(), position, 1024):
             self.offer(1024 - 32)
             self.deliver_status(at, 1024)
@@ -202,14 +202,14 @@ class SendingRig:
         return bool(descriptor.is_connected_acquire(self.pair.log.log, self.pair.log.meta_at))
 
     def plant(self, position: int, length: int) -> None:
-        """Write a frame of the stream to where its log would hold this position."""
+        """Write a frame of the stream at the log offset of a position."""
         term_id, offset = self.place(position)
         fields = (length, 0, 0xC0, wire.DATA, offset, SESSION_ID, STREAM_ID, term_id, 0)
         at = self.pair.log.base(position) + offset
         self.pair.log.log[at : at + 32] = np.frombuffer(wire.pack("data", *fields), np.uint8)
 
     def bytes_of(self, position: int, length: int) -> bytes:
-        """What the publication's log holds."""
+        """Return bytes of the publication's log."""
         at = self.pair.log.base(position) + position % self.pair.log.term_length
         return self.pair.log.log[at : at + length].tobytes()
 
@@ -220,7 +220,7 @@ def kind(datagram: bytes) -> int:
 
 
 def kinds(datagrams: list[bytes]) -> list[str]:
-    """What the datagrams are, as words."""
+    """Return the names of the datagrams' frame types."""
     names = {wire.SETUP: "setup", wire.PAD: "pad", wire.RTTM: "rttm"}
     return [
         "heartbeat"
@@ -231,6 +231,6 @@ def kinds(datagrams: list[bytes]) -> list[str]:
 
 
 def retire(rig: SendingRig) -> None:
-    """Have the sender let go of its publication."""
+    """Let the sender remove its publication."""
     rig.command(sender_state.REMOVE_PUBLICATION, SLOT)
     rig.turn()

@@ -1,4 +1,4 @@
-"""The bytes that a datagram of each frame type makes a driver send, as docs/reliability.md says."""
+"""The bytes that a datagram of each frame type causes, compared with docs/reliability.md."""
 
 import struct
 from pathlib import Path
@@ -40,7 +40,7 @@ def frame_of(kind, length=40):
 
 
 def sent_by_receiver(rig, datagrams, kind=None, seconds=SECONDS):
-    """All bytes that leave a receiver after it got datagrams in one turn, of one frame type."""
+    """Return the bytes of one frame type that a receiver sends after datagrams in one cycle."""
     rig.deliver(*datagrams)
     out = []
     for _ in range(seconds * 1_000 * MS // STEP_NS):
@@ -92,7 +92,7 @@ def others_at_receiver(folder):
 
 
 def sent_by_sender(rig, kinds, seconds=SECONDS):
-    """All bytes of frame types that leave a sender from now on."""
+    """Return the bytes of some frame types that a sender sends from now on."""
     out = []
     for _ in range(seconds * 1_000 * MS // STEP_NS):
         out += rig.turn(STEP_NS)
@@ -210,7 +210,7 @@ def test_every_row_is_measured():
 
 
 @pytest.mark.parametrize("row", SCENARIOS)
-def test_no_datagram_causes_more_bytes_than_the_table_says(tmp_path, row):
+def test_no_datagram_causes_more_bytes_than_documented(tmp_path, row):
     length, most = table()[row]
     datagram, sent = SCENARIOS[row](tmp_path)
     assert len(datagram) == length

@@ -18,7 +18,7 @@ from windtunnel.driver.media_driver.settings.loss_interceptors import (
 from windtunnel.driver.settings.kinds import DURATION_MAX_NS, Duration, Number, Size
 
 
-def test_every_broken_setting_is_named_at_once():
+def test_all_invalid_settings_are_named_together():
     broken = Context(
         threading_mode="ALONE",
         mtu_length=1401,
@@ -87,7 +87,7 @@ def test_every_broken_setting_is_named_at_once():
         ("resolver_self_resolution_interval_ns", 1_000_000, 999_999),
     ],
 )
-def test_bounds_are_where_they_are(name, good, bad):
+def test_values_at_each_bound_and_beyond(name, good, bad):
     Context(**{name: good}).conclude()
     with pytest.raises(ConfigurationError, match=SETTINGS[name].variable):
         Context(**{name: bad}).conclude()
@@ -101,17 +101,17 @@ def test_bounds_are_where_they_are(name, good, bad):
         ({"incoming_interceptors": ("fixed-loss",)}, "FIXED_LOSS_ARGS"),
     ],
 )
-def test_a_setting_that_needs_another_says_which(values, missing):
+def test_a_setting_that_requires_another_names_it(values, missing):
     with pytest.raises(ConfigurationError, match=f"requires .*{missing}"):
         Context(**values).conclude()
 
 
-def test_a_value_that_is_wrong_by_itself_is_told_once():
+def test_an_invalid_value_is_reported_once():
     (fault,) = Context(client_liveness_timeout_ns=10).faults()
     assert fault == "AERON_CLIENT_LIVENESS_TIMEOUT is 10ns, but must be at least 1us"
 
 
-def test_the_environment_speaks_aeron(tmp_path):
+def test_environment_variables_have_aerons_names(tmp_path):
     found = from_environment(
         {
             "AERON_DIR": str(tmp_path),
@@ -159,7 +159,7 @@ def test_a_limit_set_to_the_default_of_aeron_differs_from_one_that_is_not_set(na
     assert "if not set" in SETTINGS[name].description
 
 
-def test_more_messages_per_send_than_the_limit_are_refused():
+def test_more_messages_per_send_than_the_limit_are_rejected():
     with pytest.raises(ConfigurationError) as caught:
         from_environment({"AERON_NETWORK_PUBLICATION_MAX_MESSAGES_PER_SEND": "17"})
     assert str(caught.value) == (
@@ -167,7 +167,7 @@ def test_more_messages_per_send_than_the_limit_are_refused():
     )
 
 
-def test_all_failures_are_told_together_with_name_value_and_bounds():
+def test_all_invalid_settings_are_reported_with_name_value_and_bounds():
     with pytest.raises(ConfigurationError) as caught:
         from_environment(
             {
@@ -196,19 +196,19 @@ def test_all_failures_are_told_together_with_name_value_and_bounds():
 
 
 @pytest.mark.parametrize("text", ["k", "1.5k", "-1", "1t", "0x10", "1 k"])
-def test_what_is_no_size_is_no_size(text):
+def test_invalid_sizes_are_rejected(text):
     with pytest.raises(ConfigurationError, match=r"AERON_MTU_LENGTH=.*expected a size"):
         from_environment({"AERON_MTU_LENGTH": text})
 
 
 @pytest.mark.parametrize("text", ["ms", "1.5s", "-1ns", "1h"])
-def test_what_is_no_duration_is_no_duration(text):
+def test_invalid_durations_are_rejected(text):
     with pytest.raises(ConfigurationError, match=r"AERON_TIMER_INTERVAL=.*expected a duration"):
         from_environment({"AERON_TIMER_INTERVAL": text})
 
 
-def test_the_words_of_the_java_tests_are_taken():
-    """What Aeron's own system tests pass to the C driver, in the forms they use."""
+def test_the_settings_of_aerons_java_tests_are_accepted():
+    """Settings in the form in which Aeron's system tests pass them to the C driver."""
     found = from_environment(
         {
             "AERON_CLIENT_LIVENESS_TIMEOUT": "10000000000",
@@ -260,7 +260,7 @@ def test_the_words_of_the_java_tests_are_taken():
     assert found.receiver_group_consideration is Group.INFER
 
 
-def test_nobody_ends_a_driver_unless_it_was_allowed():
+def test_a_termination_request_is_denied_by_default():
     assert not Context().allows_termination(b"please")
 
 
@@ -279,7 +279,7 @@ NUMBERS = sorted(name for name, kind in SETTINGS.items() if isinstance(kind, Num
 
 
 def fault_of(variable, text):
-    """The settings and the failure that reading one variable came to; one of them is None."""
+    """Return (settings, error) of reading one variable; one of them is None."""
     try:
         return from_environment({variable: text}), None
     except ConfigurationError as error:
@@ -287,7 +287,7 @@ def fault_of(variable, text):
 
 
 @given(st.sampled_from(NUMBERS), st.integers(-(1 << 65), 1 << 65))
-def test_any_number_is_taken_as_it_is_or_refused_by_name(name, value):
+def test_any_number_is_accepted_unchanged_or_rejected_by_name(name, value):
     kind = SETTINGS[name]
     text = kind.write(value) if isinstance(kind, Size | Duration) and value >= 0 else str(value)
     found, fault = fault_of(kind.variable, text)
@@ -300,7 +300,7 @@ def test_any_number_is_taken_as_it_is_or_refused_by_name(name, value):
 
 
 @given(st.sampled_from(sorted(SETTINGS)), st.text(max_size=40))
-def test_no_text_breaks_the_reading(name, text):
+def test_any_text_is_parsed_or_rejected(name, text):
     variable = SETTINGS[name].variable
     found, fault = fault_of(variable, text)
     assert found is not None or variable in fault

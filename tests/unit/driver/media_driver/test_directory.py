@@ -1,4 +1,4 @@
-"""A driver's directory: created, refused, replaced and deleted."""
+"""A driver's directory: created, rejected, replaced and deleted."""
 
 import errno
 import os
@@ -40,7 +40,7 @@ def clock():
 
 
 def leave_behind(directory, clock, *errors):
-    """What a driver leaves that was killed: its file, and the errors it had noted."""
+    """Create what a killed driver leaves: its CnC file with errors in the log."""
     directory.mkdir(exist_ok=True)
     cnc = cnc_file.create(directory, HEADER, sparse=True)
     log = ErrorLog(cnc.error_log, clock)
@@ -55,21 +55,23 @@ def names_in(folder):
 
 
 def test_a_new_directory_has_its_folders(tmp_path, clock):
-    told = []
-    claim_directory(Context(dir=tmp_path / "a" / "b", dir_warn_if_exists=True), clock, told.append)
+    warnings = []
+    claim_directory(
+        Context(dir=tmp_path / "a" / "b", dir_warn_if_exists=True), clock, warnings.append
+    )
     assert names_in(tmp_path / "a" / "b") == ["images", "publications"]
-    assert told == []
+    assert warnings == []
 
 
-def test_an_old_directory_is_told_of_when_asked(tmp_path, clock):
+def test_an_existing_directory_is_reported_if_the_setting_is_on(tmp_path, clock):
     context = Context(dir=tmp_path / "old", dir_warn_if_exists=True)
     context.dir.mkdir()
-    told = []
-    claim_directory(context, clock, told.append)
-    assert told == [f"WARNING: {context.dir} exists"]
+    warnings = []
+    claim_directory(context, clock, warnings.append)
+    assert warnings == [f"WARNING: {context.dir} exists"]
 
 
-def test_the_living_are_refused_and_the_silent_are_not(tmp_path, clock):
+def test_the_directory_of_an_active_driver_is_rejected_and_of_a_dead_one_reused(tmp_path, clock):
     context = Context(dir=tmp_path / "old", driver_timeout_ms=5_000)
     leave_behind(context.dir, clock)
     clock.advance(5_000 * 10**6)
@@ -80,7 +82,7 @@ def test_the_living_are_refused_and_the_silent_are_not(tmp_path, clock):
     assert names_in(context.dir) == ["images", "publications"]
 
 
-def test_delete_on_start_asks_nobody(tmp_path, clock):
+def test_delete_on_start_ignores_an_active_driver(tmp_path, clock):
     context = Context(dir=tmp_path / "old", dir_delete_on_start=True)
     leave_behind(context.dir, clock, (11, "noted"))
     claim_directory(context, clock)
@@ -88,16 +90,16 @@ def test_delete_on_start_asks_nobody(tmp_path, clock):
     assert names_in(tmp_path) == ["old"]
 
 
-def test_errors_of_the_dead_are_saved_beside_the_directory(tmp_path, clock):
+def test_errors_of_a_dead_driver_are_saved_beside_the_directory(tmp_path, clock):
     context = Context(dir=tmp_path / "old")
     leave_behind(context.dir, clock, (11, "one thing"), (9, "another"), (11, "one thing"))
     began = format_time(clock.now_ms())
     clock.advance(20_000 * 10**6)
-    told = []
-    claim_directory(context, clock, told.append)
+    warnings = []
+    claim_directory(context, clock, warnings.append)
     (log,) = [name for name in names_in(tmp_path) if name != "old"]
     assert re.fullmatch(r"old-\d{4}-\d\d-\d\d \d\d-\d\d-\d\d\.\d{3}[+-]\d{4}-error\.log", log)
-    assert told == [f"WARNING: Existing errors saved to: {tmp_path / log}"]
+    assert warnings == [f"WARNING: Existing errors saved to: {tmp_path / log}"]
     assert (tmp_path / log).read_text() == (
         f"***\n2 observations from {began} to {began} for:\n (11) one thing\n"
         f"***\n1 observations from {began} to {began} for:\n (9) another\n"
@@ -105,14 +107,14 @@ def test_errors_of_the_dead_are_saved_beside_the_directory(tmp_path, clock):
     )
 
 
-def test_who_noted_nothing_leaves_no_errors(tmp_path, clock):
+def test_an_empty_error_log_is_not_saved(tmp_path, clock):
     leave_behind(tmp_path / "old", clock)
     assert save_errors(tmp_path / "old", clock) is None
     assert save_errors(tmp_path / "none", clock) is None
     assert names_in(tmp_path) == ["old"]
 
 
-def test_a_file_that_nobody_can_read_is_refused_and_kept(tmp_path, clock):
+def test_an_unreadable_cnc_file_is_rejected_and_kept(tmp_path, clock):
     context = Context(dir=tmp_path / "old")
     context.dir.mkdir()
     (context.dir / "cnc.dat").write_bytes(b"\xff" * 8192)
@@ -207,14 +209,14 @@ def test_a_file_of_another_owner_prevents_deletion(context, clock, monkeypatch, 
 
 
 @pytest.mark.parametrize("content", [b"G01 X10 Y20 F1500\n" * 500, b"G01"])
-def test_a_cnc_file_that_no_driver_made_is_kept(context, clock, content):
+def test_a_cnc_file_that_no_driver_created_is_kept(context, clock, content):
     context.dir.mkdir()
     (context.dir / "cnc.dat").write_bytes(content)
     assert_refused(context, clock, r"cnc\.dat")
 
 
 @pytest.mark.parametrize("content", [b"", bytes(64), bytes(8192)])
-def test_what_a_driver_left_that_was_killed_while_it_started_is_deleted(context, clock, content):
+def test_the_files_of_a_driver_killed_during_its_start_are_deleted(context, clock, content):
     (context.dir / "images").mkdir(parents=True)
     (context.dir / "publications").mkdir()
     (context.dir / "cnc.dat").write_bytes(content)
@@ -222,7 +224,7 @@ def test_what_a_driver_left_that_was_killed_while_it_started_is_deleted(context,
     assert names_in(context.dir) == ["images", "publications"]
 
 
-def test_every_file_that_a_driver_leaves_is_deleted(context, clock):
+def test_all_files_of_a_dead_driver_are_deleted(context, clock):
     leave_behind(context.dir, ManualClock(epoch_ms=1))
     (context.dir / "loss-report.dat").write_bytes(bytes(4096))
     for log in ("publications/12.logbuffer", "images/-7.logbuffer"):
@@ -252,7 +254,7 @@ def test_a_directory_of_another_owner_is_refused(context, clock, monkeypatch):
     assert_refused(context, clock, f"is owned by uid {uid}")
 
 
-def test_links_that_lead_in_a_circle_are_refused(context, clock):
+def test_circular_links_are_rejected(context, clock):
     context.dir.symlink_to("other")
     context.dir.with_name("other").symlink_to("old")
     with pytest.raises(StorageError, match="AERON_DIR"):
@@ -272,7 +274,7 @@ def test_a_directory_that_cannot_be_removed_is_emptied_and_used(context, clock, 
 
 
 @pytest.mark.parametrize("umask", [0, 0o022, 0o027, 0o077])
-def test_modes_are_as_the_umask_asks(tmp_path, clock, umask):
+def test_file_modes_follow_the_umask(tmp_path, clock, umask):
     context = Context(dir=tmp_path / "parent" / "old")
     before = os.umask(umask)
     try:
@@ -289,7 +291,7 @@ def test_modes_are_as_the_umask_asks(tmp_path, clock, umask):
     assert stat.S_IMODE((context.dir / "cnc.dat").stat().st_mode) == 0o666 & ~umask
 
 
-def test_a_link_leads_to_the_directory(tmp_path, clock):
+def test_a_link_to_the_directory_is_followed(tmp_path, clock):
     leave_behind(tmp_path / "real", ManualClock(epoch_ms=1))
     (tmp_path / "link").symlink_to(tmp_path / "real")
     clock.advance(10**10)
@@ -297,7 +299,7 @@ def test_a_link_leads_to_the_directory(tmp_path, clock):
     assert names_in(tmp_path / "real") == ["images", "publications"]
 
 
-def test_a_path_that_cannot_be_a_directory_is_refused(tmp_path, clock):
+def test_a_path_that_cannot_be_a_directory_is_rejected(tmp_path, clock):
     (tmp_path / "file").write_text("x")
     with pytest.raises(StorageError, match="AERON_DIR"):
         claim_directory(Context(dir=tmp_path / "file"), clock)
@@ -305,7 +307,7 @@ def test_a_path_that_cannot_be_a_directory_is_refused(tmp_path, clock):
         claim_directory(Context(dir=tmp_path / "file" / "below"), clock)
 
 
-def test_a_directory_stays_unless_the_settings_say_otherwise(tmp_path, clock):
+def test_a_directory_is_kept_at_shutdown_by_default(tmp_path, clock):
     context = Context(dir=tmp_path / "old")
     claim_directory(context, clock)
     release_directory(context)
@@ -314,7 +316,7 @@ def test_a_directory_stays_unless_the_settings_say_otherwise(tmp_path, clock):
     assert not context.dir.exists()
 
 
-def test_a_directory_behind_a_link_is_left_too(tmp_path, clock):
+def test_a_directory_behind_a_link_is_deleted_at_shutdown(tmp_path, clock):
     (tmp_path / "link").symlink_to(tmp_path / "real")
     context = Context(dir=tmp_path / "link", dir_delete_on_shutdown=True)
     claim_directory(context, clock)
@@ -356,7 +358,7 @@ def test_deletion_at_shutdown_does_not_follow_links(tmp_path, clock):
     assert [f"symbolic link owned by uid {uid}" in each for each in warnings] == [True]
 
 
-def test_a_directory_that_is_gone_at_shutdown_is_no_reason_to_warn(tmp_path):
+def test_a_missing_directory_at_shutdown_causes_no_warning(tmp_path):
     warnings = []
     release_directory(Context(dir=tmp_path / "no", dir_delete_on_shutdown=True), warnings.append)
     assert warnings == []
@@ -374,6 +376,6 @@ def test_saved_errors_are_not_written_through_a_link(tmp_path, clock):
     assert (tmp_path / "precious").read_text() == "dear"
 
 
-def test_a_time_that_no_calendar_has_is_a_number():
+def test_a_time_out_of_range_is_written_as_a_number():
     assert format_time(1 << 62) == f"{1 << 62} ms"
     assert format_time(-(1 << 62)) == f"{-(1 << 62)} ms"

@@ -46,7 +46,7 @@ def test_a_folder_follows_its_logs(tmp_path):
     ]
 
 
-def test_a_log_that_its_driver_deletes_meanwhile_is_no_fault(tmp_path):
+def test_a_log_that_is_deleted_meanwhile_is_no_error(tmp_path):
     (tmp_path / "images").mkdir()
     for log in ("1.logbuffer", "2.logbuffer"):
         (tmp_path / "images" / log).touch()

@@ -15,14 +15,14 @@ from windtunnel.driver.media_driver.media_driver import MediaDriver
 from windtunnel.driver.media_driver.name_resolution.reresolution import WatchedName
 
 
-def test_a_directory_with_a_living_driver_is_refused(tmp_path):
+def test_the_directory_of_an_active_driver_is_rejected(tmp_path):
     with lab(tmp_path / "aeron") as driver:
         with pytest.raises(ActiveDriverError, match="AERON_DIR"):
             Lab(tmp_path / "aeron", driver.clock)
         assert driver.cnc.heartbeat_ms() > 0
 
 
-def test_a_directory_of_the_dead_is_made_anew(tmp_path):
+def test_the_directory_of_a_dead_driver_is_recreated(tmp_path):
     first = Lab(tmp_path / "aeron", ManualClock())
     first.ask(AddExclusivePublication(first.next_id(), first.next_id(), STREAM, TO_PEER))
     left_behind = tmp_path / "aeron" / "images" / "99.logbuffer"
@@ -36,7 +36,7 @@ def test_a_directory_of_the_dead_is_made_anew(tmp_path):
     first.cnc.close()
 
 
-def test_an_orderly_end_leaves_the_file_and_no_logs(tmp_path):
+def test_a_clean_shutdown_leaves_the_cnc_file_and_no_logs(tmp_path):
     driver = Lab(tmp_path / "aeron", ManualClock())
     driver.ask(AddExclusivePublication(driver.next_id(), driver.next_id(), STREAM, TO_PEER))
     driver.close()
@@ -58,13 +58,13 @@ def test_files_are_allocated_at_once_unless_storage_is_not_checked(tmp_path, is_
     driver.close()
 
 
-def test_a_directory_may_go_with_its_driver(tmp_path):
+def test_a_directory_may_be_deleted_with_its_driver(tmp_path):
     Lab(tmp_path / "aeron", ManualClock(), dir_delete_on_shutdown=True).close()
     assert not (tmp_path / "aeron").exists()
 
 
 @pytest.mark.parametrize("mode", ["DEDICATED", "SHARED_NETWORK", "SHARED"])
-def test_threads_start_answer_and_end(tmp_path, mode):
+def test_threads_start_respond_and_end(tmp_path, mode):
     driver = MediaDriver(Context(dir=tmp_path / "aeron", threading_mode=mode))
     with driver:
         cnc = cnc_file.open_existing(tmp_path / "aeron", writable=True)
@@ -75,7 +75,7 @@ def test_threads_start_answer_and_end(tmp_path, mode):
     cnc.close()
 
 
-def test_whatever_passes_the_check_makes_a_driver(tmp_path):
+def test_any_valid_settings_create_a_driver(tmp_path):
     smallest = {
         "counters_buffer_length": 1 << 20,
         "error_buffer_length": 4 << 20,
@@ -86,7 +86,7 @@ def test_whatever_passes_the_check_makes_a_driver(tmp_path):
     MediaDriver(Context(dir=tmp_path / "aeron", threading_mode=INVOKER, **smallest)).close()
 
 
-def test_turns_that_are_taken_by_hand_are_measured_too(tmp_path):
+def test_duty_cycles_of_an_invoked_driver_are_measured(tmp_path):
     agents = (
         system_counters.CONDUCTOR_MAX_CYCLE_TIME,
         system_counters.SENDER_MAX_CYCLE_TIME,
@@ -103,14 +103,14 @@ def test_turns_that_are_taken_by_hand_are_measured_too(tmp_path):
             driver.clock.advance(step)
             driver.turn(1)
         longest = [driver.value(counter_id) for counter_id in agents]
-        # The counter of turns that were too long comes next to the one of the longest.
+        # The counter of cycles above the threshold follows that of the longest cycle.
         too_long = [driver.value(counter_id + 1) for counter_id in agents]
     assert longest == [55 * MS] * 3
     assert too_long == [2, 1, 0]
 
 
 @pytest.mark.parametrize("mode", ["DEDICATED", "SHARED"])
-def test_an_idle_conductor_seldom_enters_python(tmp_path, monkeypatch, mode):
+def test_an_idle_conductor_rarely_enters_python(tmp_path, monkeypatch, mode):
     entered = []
 
     def do_work(conductor, now_ns):

@@ -53,14 +53,14 @@ from windtunnel.driver.kernels.native_kernel import NativeKernel
 read = []
 prepare = NativeKernel.prepare
 
-def told(kernel, arguments):
+def recording_prepare(kernel, arguments):
     known = len(kernel.signatures)
     entry = prepare(kernel, arguments)
     if len(kernel.signatures) > known:
         read.append((threading.current_thread().name, kernel.py_func.__name__))
     return entry
 
-NativeKernel.prepare = told
+NativeKernel.prepare = recording_prepare
 from windtunnel.driver.client.aeron import Aeron
 from windtunnel.driver.client.context import ClientContext
 from windtunnel.driver.media_driver.context import Context
@@ -68,7 +68,7 @@ from windtunnel.driver.media_driver.media_driver import MediaDriver
 
 MODE, FOLDER = sys.argv[1:]
 PATIENCE_S = 600
-# Compiling takes long where everybody compiles; nobody gives anybody up meanwhile.
+# Compiling takes long if other tests compile too; the timeouts allow for it.
 context = Context(dir=Path(FOLDER), threading_mode=MODE, term_buffer_length=65_536,
                   publication_linger_timeout_ns=1_000_000,
                   client_liveness_timeout_ns=PATIENCE_S * 10**9,
@@ -127,7 +127,7 @@ def called_from_python(path):
 
 
 @pytest.mark.skipif(jit.JIT_DISABLED, reason="without machine code no function is a kernel")
-def test_whatever_python_calls_is_told():
+def test_every_kernel_called_from_python_is_precompiled():
     files = [DRIVER / "base" / "clock.py"]
     files += [file for room in ROOMS for file in (DRIVER / room).rglob("*.py")]
     called = set().union(*(called_from_python(file) for file in files if file.stem != "at_hand"))
@@ -154,7 +154,7 @@ def first_streams(folder, mode):
 @pytest.mark.timeout(1300)
 @pytest.mark.skipif(jit.JIT_DISABLED, reason="without machine code there is none to read")
 @pytest.mark.parametrize("mode", ["SHARED", "DEDICATED"])
-def test_the_first_streams_find_their_kernels_in_memory(tmp_path, mode):
+def test_the_first_streams_load_no_kernels(tmp_path, mode):
     count, has_compiled, by_agents = first_streams(tmp_path / "first", mode)
     if has_compiled:
         # A kernel was not stored yet. The claim is about a driver that finds all of them.

@@ -35,7 +35,7 @@ def test_each_thread_has_its_processor(bound, thread, expected):
     assert (bound, noted) == (expected, [])
 
 
-def test_a_processor_that_is_not_there_is_noted(monkeypatch):
+def test_an_absent_processor_is_logged(monkeypatch):
     def refuse(*_):
         raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
 

@@ -8,7 +8,7 @@ from windtunnel.driver.media_driver.agent import duty_cycle
 LONGEST, EXCEEDED, THRESHOLD = 0, 1, 100
 
 
-def test_the_longest_turn_and_the_too_long_ones_are_counted():
+def test_the_longest_cycle_and_cycles_above_the_threshold_are_counted():
     state = duty_cycle.make_duty_cycle(LONGEST, EXCEEDED, THRESHOLD)
     values, seen = np.zeros(256, np.uint8), []
     for now in (1_000, 1_050, 1_150, 1_251, 1_300, 1_500):

@@ -57,7 +57,7 @@ def test_an_ipc_publication_has_two_counters_and_no_channel(driver):
 
 
 @pytest.mark.parametrize("publication_first", [True, False])
-def test_an_ipc_subscription_and_a_publication_find_each_other(driver, publication_first):
+def test_an_ipc_subscription_and_publication_are_linked(driver, publication_first):
     order = [(AddPublication, IPC), (AddSubscription, "aeron:ipc")]
     if not publication_first:
         order.reverse()
@@ -76,7 +76,7 @@ def test_an_ipc_subscription_and_a_publication_find_each_other(driver, publicati
     assert position.reference_id == publication_id
 
 
-def test_an_ipc_subscription_hears_only_its_stream_and_session(driver):
+def test_an_ipc_subscription_reads_only_its_stream_and_session(driver):
     driver.add(AddPublication, IPC + "|session-id=7")
     _, responses = driver.add(AddSubscription, "aeron:ipc?session-id=8")
     assert kinds(responses) == [SubscriptionReady]
@@ -86,7 +86,7 @@ def test_an_ipc_subscription_hears_only_its_stream_and_session(driver):
     assert kinds(responses) == [SubscriptionReady, AvailableImage]
 
 
-def test_publishers_are_connected_while_somebody_reads(driver):
+def test_publications_are_connected_while_they_have_a_subscriber(driver):
     _, (ready,) = driver.add(AddPublication, IPC)
     log = driver.open_log(ready.log_file_name)
     assert driver.value(ready.limit_counter_id) == 0
@@ -100,7 +100,7 @@ def test_publishers_are_connected_while_somebody_reads(driver):
     assert driver.value(ready.limit_counter_id) == 0
 
 
-def test_ipc_readers_are_told_when_they_have_read_all(driver):
+def test_the_image_of_a_removed_ipc_publication_is_unavailable_once_drained(driver):
     publication, (ready,) = driver.add(AddExclusivePublication, IPC)
     log = driver.open_log(ready.log_file_name)
     _, (_, available) = driver.add(AddSubscription, NAMED)
@@ -166,13 +166,13 @@ def test_a_spy_reads_what_is_sent(driver, publication_first):
     assert available.source_identity == "aeron:ipc"
 
 
-def test_a_spy_looks_at_one_channel_only(driver):
+def test_a_spy_reads_one_channel_only(driver):
     driver.add(AddPublication, TO_PEER.replace("40456", "40457"))
     _, responses = driver.add(AddSubscription, SPY)
     assert kinds(responses) == [SubscriptionReady]
 
 
-def test_spies_carry_a_stream_alone_where_they_may(driver):
+def test_spies_simulate_a_connection_if_the_channel_allows_it(driver):
     _, (ready,) = driver.add(AddPublication, TO_PEER + "|ssc=true")
     log = driver.open_log(ready.log_file_name)
     subscription, (_, available) = driver.add(AddSubscription, SPY)
@@ -188,7 +188,7 @@ def test_spies_carry_a_stream_alone_where_they_may(driver):
     assert not descriptor.is_connected_acquire(log.log, log.meta_at)
 
 
-def test_a_slow_spy_holds_publishers_back(driver):
+def test_a_slow_spy_back_pressures_publishers(driver):
     _, (ready,) = driver.add(AddPublication, TO_PEER + "|ssc=true")
     log = driver.open_log(ready.log_file_name)
     _, (_, fast) = driver.add(AddSubscription, SPY)
@@ -201,7 +201,7 @@ def test_a_slow_spy_holds_publishers_back(driver):
 
 
 @pytest.mark.parametrize(("rejoin", "returns"), [("true", True), ("false", False)])
-def test_an_untethered_reader_that_falls_behind_is_left_behind(driver, rejoin, returns):
+def test_an_untethered_subscriber_that_falls_behind_is_removed(driver, rejoin, returns):
     timeouts = (
         "|untethered-window-limit-timeout=2s|untethered-linger-timeout=3s"
         "|untethered-resting-timeout=4s"
@@ -245,7 +245,7 @@ def test_a_claim_that_is_never_committed_is_padded(driver):
     assert frame.frame_type(log.log, 0) == PAD
 
 
-def test_a_command_that_is_never_committed_is_passed_over(driver):
+def test_a_command_that_is_never_committed_is_skipped(driver):
     driver.claim_command(40)
     correlation_id = driver.next_id()
     responses = driver.ask(AddSubscription(driver.client, correlation_id, STREAM, "aeron:ipc"))
@@ -261,7 +261,7 @@ def test_an_unknown_publication_cannot_be_removed(driver):
     assert responses[0].error_code == ErrorCode.UNKNOWN_PUBLICATION
 
 
-def test_an_untethered_spy_is_told_of_an_ipc_channel_as_by_the_c_driver(driver):
+def test_an_untethered_spy_gets_the_ipc_channel_like_in_the_c_driver(driver):
     timeout = "|ssc=true|untethered-window-limit-timeout=2s"
     _, (ready,) = driver.add(AddPublication, TO_PEER + timeout)
     log = driver.open_log(ready.log_file_name)
@@ -275,7 +275,7 @@ def test_an_untethered_spy_is_told_of_an_ipc_channel_as_by_the_c_driver(driver):
     assert gone.channel == "aeron:ipc"
 
 
-def test_a_rejected_stream_is_gone_for_the_channel_of_its_reader(driver):
+def test_a_rejected_ipc_image_is_unavailable_with_its_subscriptions_channel(driver):
     publication, _ = driver.add(AddPublication, IPC)
     driver.add(AddSubscription, NAMED)
     responses = driver.ask(
@@ -285,8 +285,8 @@ def test_a_rejected_stream_is_gone_for_the_channel_of_its_reader(driver):
     assert gone.channel == NAMED
 
 
-def test_a_reader_that_no_counter_is_left_for_goes_without_the_stream(driver):
-    """The cool-down ends in the timer, where nobody can be refused."""
+def test_an_untethered_subscriber_does_not_rejoin_without_a_free_counter(driver):
+    """The cool-down ends in a timer, where no command can be rejected."""
     publication, (ready,) = driver.add(AddPublication, IPC)
     driver.add(AddSubscription, "aeron:ipc")
     driver.ask(RejectImage(driver.client, driver.next_id(), publication, 0, "not wanted"))
@@ -306,7 +306,7 @@ def test_a_reader_that_no_counter_is_left_for_goes_without_the_stream(driver):
     ]
 
 
-def test_a_revoked_stream_is_connected_no_more_for_those_who_share_it(driver):
+def test_a_revoked_shared_publication_is_no_longer_connected(driver):
     publication, _ = driver.add(AddPublication, TO_PEER + "|ssc=true")
     _, (ready,) = driver.add(AddPublication, TO_PEER + "|ssc=true")
     driver.add(AddSubscription, SPY)

@@ -32,7 +32,7 @@ def is_lost(losses, datagram):
 
 
 def erand48(seed, count):
-    """Numbers of the C library, seeded as the C driver seeds it."""
+    """Return numbers of the C library, seeded like in the C driver."""
     words = [(seed >> shift) & 0xFFFF for shift in (32, 16, 0)]
     state = (ctypes.c_ushort * 3)(*words)
     function = ctypes.CDLL(None).erand48
@@ -41,14 +41,14 @@ def erand48(seed, count):
 
 
 @pytest.mark.parametrize("seed", [0, 1, 0xDEADBEEFCAFE, 2**64 - 7])
-def test_chance_is_that_of_the_c_library(seed):
+def test_random_numbers_are_those_of_the_c_library(seed):
     losses = make("loss", random=RandomLoss(0.3, seed, 0xFFFF))
     seen = [is_lost(losses, data(0, 100)) for _ in range(500)]
     assert seen == [number <= 0.3 for number in erand48(seed, 500)]
     assert 100 < sum(seen) < 200
 
 
-def test_chance_is_asked_only_about_the_kinds_in_the_mask():
+def test_random_numbers_are_drawn_only_for_frame_types_in_the_mask():
     losses = make("loss", random=RandomLoss(1.0, 7, 1 << wire.SETUP | 1 << wire.DATA))
     seen = [
         is_lost(losses, item)
@@ -61,17 +61,17 @@ def test_chance_is_asked_only_about_the_kinds_in_the_mask():
 
 
 @pytest.mark.parametrize("random", [RandomLoss(0.0, 7, 0xFFFF), RandomLoss(1.0, 7, 0)])
-def test_no_rate_or_no_kind_loses_nothing(random):
+def test_a_zero_rate_or_an_empty_mask_loses_nothing(random):
     losses = make("loss", random=random)
     assert not any(is_lost(losses, data(0, 100)) for _ in range(50))
 
 
-def test_without_names_there_is_nothing_to_look_at():
+def test_without_names_there_is_no_interceptor():
     assert make() is loss_interceptor.NO_LOSSES
     assert not is_lost(make(), data(0, 100))
 
 
-def test_a_fixed_range_is_lost_the_first_time_only():
+def test_a_fixed_range_is_lost_only_once():
     losses = make("fixed-loss", fixed=FixedLoss(7, 2048, 2048))
     offsets = [0, 1024, 2048, 3072, 4096]
     first = [is_lost(losses, data(at, 992)) for at in offsets]
@@ -89,7 +89,7 @@ def test_gaps_lie_at_the_multiples_of_the_radix():
     assert not any(is_lost(losses, data(at, 992)) for at in offsets)
 
 
-def test_several_losses_are_asked_one_after_the_other():
+def test_several_interceptors_are_applied_in_order():
     losses = make(
         "fixed-loss", "multi-gap-loss", fixed=FixedLoss(7, 0, 32), gaps=MultiGapLoss(7, 4096, 32, 9)
     )

@@ -5,7 +5,7 @@ import threading
 from windtunnel.driver.media_driver.agent import timer_slack
 
 
-def test_only_the_thread_that_asks_is_woken_on_time():
+def test_only_the_calling_thread_has_minimal_timer_slack():
     before = timer_slack.slack_ns()
     assert before > timer_slack.SLACK_NS
     seen = []

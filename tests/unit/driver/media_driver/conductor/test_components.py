@@ -50,7 +50,7 @@ def expect_all_gone(driver):
 @pytest.mark.parametrize("second_client", [500, 501])
 @pytest.mark.parametrize("second", [*THINGS, None])
 @pytest.mark.parametrize("first", [*THINGS, None])
-def test_a_registration_id_that_is_in_use_is_refused(driver, first, second, second_client):
+def test_a_registration_id_in_use_is_rejected(driver, first, second, second_client):
     held = counter(500, 900) if first is None else command(first[0], 500, 900, first[1])
     if second is None:
         again = counter(second_client, 900)
@@ -69,7 +69,7 @@ def test_a_registration_id_that_is_in_use_is_refused(driver, first, second, seco
 @pytest.mark.full(keep=14)
 @pytest.mark.parametrize(("kind", "channel"), THINGS)
 @pytest.mark.parametrize("left", range(8))
-def test_a_lack_of_counters_leaves_nothing_half_made(driver, kind, channel, left):
+def test_a_command_that_lacks_counters_leaves_nothing_behind(driver, kind, channel, left):
     manager = driver.driver.conductor.components.user_counters._manager
     manager.capacity = len(list(driver.counters)) + left
     responses = driver.ask(command(kind, 500, 900, channel))

@@ -48,7 +48,7 @@ def driver(tmp_path):
 
 
 def add(driver, kind, channel=CHANNEL, stream=STREAM, client=None):
-    """Add something. Returns (the correlation id, what was said, heartbeats left out)."""
+    """Send an Add command. Returns (correlation id, responses other than heartbeat counters)."""
     correlation_id = driver.next_id()
     responses = driver.ask(kind(client or driver.client, correlation_id, stream, channel))
     return correlation_id, [
@@ -61,14 +61,14 @@ def is_introduction(response, client):
 
 
 def refusal(responses):
-    """The one refusal that was said: (id, code)."""
+    """Return (correlation id, error code) of the only response, an error."""
     (only,) = responses
     assert isinstance(only, ErrorResponse)
     assert only.message
     return only.correlation_id, only.error_code
 
 
-def test_a_client_is_introduced_before_its_first_answer(driver):
+def test_a_clients_heartbeat_counter_precedes_its_first_response(driver):
     first, second = driver.next_id(), driver.next_id()
     responses = driver.ask(AddSubscription(driver.client, first, STREAM, CHANNEL))
     assert [type(item) for item in responses] == [CounterReady, SubscriptionReady]
@@ -123,7 +123,7 @@ def test_a_publication_has_its_log_and_its_counters(driver, kind, ready, word):
     assert (found[0].value, found[1].value) == (1, 1)
 
 
-def test_a_subscription_has_its_channel_s_counters(driver):
+def test_a_subscription_has_the_counters_of_its_channel(driver):
     registration_id, (response,) = add(driver, AddSubscription)
     found = driver.made()
     assert response == SubscriptionReady(registration_id, found[0].counter_id)
@@ -134,7 +134,7 @@ def test_a_subscription_has_its_channel_s_counters(driver):
     assert {(item.registration_id, item.owner_id) for item in found} == {(registration_id, 0)}
 
 
-def test_an_image_is_announced_with_its_counters_and_a_reader_s_position(driver):
+def test_an_image_is_announced_with_its_counters_and_a_subscriber_position(driver):
     subscription, _ = add(driver, AddSubscription)
     _, (ready, *others) = add(driver, AddExclusivePublication)
     driver.turn(4)
@@ -163,7 +163,7 @@ def test_an_image_is_announced_with_its_counters_and_a_reader_s_position(driver)
     assert driver.named("sub-pos").counter_id == response.subscriber_position_id
 
 
-def test_a_concurrent_publication_is_shared_and_lives_until_its_last_holder_goes(driver):
+def test_a_concurrent_publication_is_shared_until_its_last_registration_is_removed(driver):
     first, (original,) = add(driver, AddPublication, TO_PEER)
     other_client = driver.next_id()
     second, (shared,) = add(driver, AddPublication, TO_PEER, client=other_client)
@@ -193,7 +193,7 @@ def test_an_exclusive_publication_is_never_shared(driver):
     assert one.channel_status_counter_id == three.channel_status_counter_id
 
 
-def test_a_session_that_is_taken_is_refused_until_its_holder_has_gone(driver):
+def test_a_session_id_in_use_is_rejected_until_its_publication_is_removed(driver):
     channel = f"{TO_PEER}|session-id=5|linger=0"
     first, _ = add(driver, AddExclusivePublication, channel)
     second, response = add(driver, AddExclusivePublication, channel)
@@ -208,7 +208,7 @@ def test_a_session_that_is_taken_is_refused_until_its_holder_has_gone(driver):
 
 
 @pytest.mark.parametrize("change", ["mtu=1024", "term-length=128k", "session-id=9", "ssc=true"])
-def test_a_shared_publication_refuses_what_contradicts_it(driver, change):
+def test_a_shared_publication_rejects_contradicting_parameters(driver, change):
     add(driver, AddPublication, f"{TO_PEER}|session-id=5")
     key = change.split("=")[0]
     base = TO_PEER.replace("|term-length=64k", "") if key == "term-length" else TO_PEER
@@ -216,14 +216,14 @@ def test_a_shared_publication_refuses_what_contradicts_it(driver, change):
     assert refusal(responses) == (refused_id, ErrorCode.GENERIC_ERROR)
 
 
-def test_a_shared_publication_over_ipc_has_no_spies_to_disagree_about(driver):
+def test_a_shared_ipc_publication_ignores_the_spy_parameter(driver):
     first, _ = add(driver, AddPublication, "aeron:ipc?term-length=64k|ssc=true")
     _, (response,) = add(driver, AddPublication, "aeron:ipc?term-length=64k|ssc=false")
     assert isinstance(response, PublicationReady)
     assert response.registration_id == first
 
 
-def test_subscriptions_to_one_stream_agree_about_reliability(driver):
+def test_subscriptions_to_one_stream_must_agree_about_reliability(driver):
     add(driver, AddSubscription)
     refused_id, response = add(driver, AddSubscription, f"{CHANNEL}|reliable=false")
     assert refusal(response) == (refused_id, ErrorCode.GENERIC_ERROR)
@@ -246,7 +246,7 @@ def test_subscriptions_to_one_stream_agree_about_reliability(driver):
         (AddSubscription, "", ErrorCode.INVALID_CHANNEL),
     ],
 )
-def test_a_channel_that_will_not_do_is_refused_and_recorded(driver, kind, channel, code):
+def test_an_invalid_channel_is_rejected_and_logged(driver, kind, channel, code):
     refused_id, responses = add(driver, kind, channel)
     assert refusal(responses) == (refused_id, code)
     assert driver.value(system_counters.ERRORS) == 1
@@ -257,7 +257,7 @@ def test_a_channel_that_will_not_do_is_refused_and_recorded(driver, kind, channe
 
 
 @pytest.mark.parametrize("channel", [f"{TO_PEER}|mtu=77", "aeron:ipc?term-length=65"])
-def test_the_error_log_says_that_a_parameter_is_invalid(driver, channel):
+def test_an_invalid_parameter_is_named_in_the_error_log(driver, channel):
     refused_id, responses = add(driver, AddPublication, channel)
     assert refusal(responses) == (refused_id, ErrorCode.GENERIC_ERROR)
     (entry,) = read_errors(driver.cnc.error_log)
@@ -274,7 +274,7 @@ def test_the_error_log_says_that_a_parameter_is_invalid(driver, channel):
         (RemoveCounter, ErrorCode.UNKNOWN_COUNTER),
     ],
 )
-def test_what_is_unknown_or_somebody_else_s_cannot_be_removed(driver, command, code):
+def test_an_unknown_or_foreign_resource_cannot_be_removed(driver, command, code):
     add(driver, AddExclusivePublication, TO_PEER)
     subscription, _ = add(driver, AddSubscription)
     assert refusal(driver.ask(command(driver.client, 900, 424242))) == (900, code)
@@ -282,7 +282,7 @@ def test_what_is_unknown_or_somebody_else_s_cannot_be_removed(driver, command, c
         assert refusal(driver.ask(command(driver.client + 77, 901, subscription))) == (901, code)
 
 
-def test_a_counter_lives_as_its_client_wants(driver):
+def test_a_counter_exists_until_its_client_removes_it(driver):
     responses = driver.ask(AddCounter(driver.client, 50, 1101, b"key", "label"))
     (ready,) = [item for item in responses if not is_introduction(item, driver.client)]
     counter = driver.counters.read(ready.counter_id)
@@ -300,7 +300,7 @@ def test_a_counter_lives_as_its_client_wants(driver):
     assert driver.counters.read(ready.counter_id) is None
 
 
-def test_a_static_counter_is_found_again_and_outlives_its_client(driver):
+def test_a_static_counter_is_shared_and_outlives_its_client(driver):
     command = AddStaticCounter(driver.client, 50, 7, 1101, b"", "mine")
     heartbeat, first = driver.ask(command)
     assert is_introduction(heartbeat, driver.client)
@@ -330,7 +330,7 @@ def test_a_static_counter_does_not_hide_a_counter_of_the_driver(driver):
     assert driver.counters.read(response.counter_id).label.startswith("Bytes sent")
 
 
-def test_session_ids_are_handed_out_once(driver):
+def test_each_session_id_is_returned_once(driver):
     (first,) = driver.ask(GetNextAvailableSessionId(driver.client, 50, STREAM))
     (second,) = driver.ask(GetNextAvailableSessionId(driver.client, 51, STREAM))
     assert isinstance(first, NextAvailableSessionId)
@@ -339,7 +339,7 @@ def test_session_ids_are_handed_out_once(driver):
     assert response.session_id == second.session_id + 1
 
 
-def test_removing_a_subscription_says_nothing_of_its_images(driver):
+def test_removing_a_subscription_does_not_announce_its_images_as_unavailable(driver):
     subscription, _ = add(driver, AddSubscription)
     add(driver, AddExclusivePublication)
     driver.turn(4)
@@ -353,7 +353,7 @@ def test_removing_a_subscription_says_nothing_of_its_images(driver):
     assert [name for name in driver.logs() if name.startswith("images")] == []
 
 
-def test_a_client_that_falls_silent_loses_everything_and_is_told(driver):
+def test_a_client_that_times_out_is_notified_and_loses_its_resources(driver):
     add(driver, AddExclusivePublication, TO_PEER + "|linger=0")
     add(driver, AddSubscription)
     driver.ask(AddCounter(driver.client, 50, 1101, b"", "label"))
@@ -372,7 +372,7 @@ def test_a_client_that_falls_silent_loses_everything_and_is_told(driver):
     assert (driver.living(), driver.logs()) == ([], [])
 
 
-def test_a_client_that_closes_is_cleaned_up_without_a_word_of_timeout(driver):
+def test_a_client_that_closes_is_removed_without_a_timeout_notification(driver):
     add(driver, AddExclusivePublication, TO_PEER + "|linger=0")
     assert driver.ask(ClientClose(driver.client)) == []
     driver.run_for(5 * SECOND)
@@ -381,7 +381,7 @@ def test_a_client_that_closes_is_cleaned_up_without_a_word_of_timeout(driver):
     assert (driver.living(), driver.logs()) == ([], [])
 
 
-def test_a_keepalive_in_words_counts_as_a_heartbeat(driver):
+def test_a_keepalive_command_counts_as_a_heartbeat(driver):
     add(driver, AddSubscription)
     for _ in range(4):
         driver.run_for(5 * SECOND)
@@ -389,7 +389,7 @@ def test_a_keepalive_in_words_counts_as_a_heartbeat(driver):
     assert driver.value(system_counters.CLIENT_TIMEOUTS) == 0
 
 
-def test_a_channel_that_is_still_being_closed_is_opened_again_a_little_later(driver):
+def test_a_channel_that_is_being_closed_is_opened_again_afterwards(driver):
     subscription, _ = add(driver, AddSubscription)
     driver.post(
         CommandType.REMOVE_SUBSCRIPTION,
@@ -428,7 +428,7 @@ def test_a_publication_that_waits_for_its_channel_takes_one_session_id(driver):
         (2**31 - 1, b"\1" * 40),
     ],
 )
-def test_what_is_no_command_is_recorded_and_answered_by_nobody(driver, type_id, content):
+def test_an_invalid_command_is_logged_without_a_response(driver, type_id, content):
     driver.post(type_id, content)
     driver.turn(3)
     assert driver.take() == []
@@ -440,13 +440,13 @@ def test_what_is_no_command_is_recorded_and_answered_by_nobody(driver, type_id, 
 
 
 @pytest.mark.parametrize(("validator", "ends"), [("deny", False), ("allow", True)])
-def test_a_client_may_end_the_driver_only_where_it_is_allowed(tmp_path, validator, ends):
+def test_a_client_may_terminate_the_driver_only_if_allowed(tmp_path, validator, ends):
     with lab(tmp_path / "aeron", termination_validator=validator) as driver:
         assert driver.ask(TerminateDriver(driver.next_id(), 50, b"token")) == []
         assert driver.driver.wait(0) == ends
 
 
-def test_a_log_that_does_not_fit_the_disk_is_refused(tmp_path, monkeypatch):
+def test_a_log_that_does_not_fit_the_disk_is_rejected(tmp_path, monkeypatch):
     needed = 3 * 65_536 + 4096
     with lab(tmp_path / "aeron", perform_storage_checks=True) as driver:
         driver.client = driver.next_id()
@@ -458,8 +458,8 @@ def test_a_log_that_does_not_fit_the_disk_is_refused(tmp_path, monkeypatch):
         assert isinstance(add(driver, AddPublication, TO_PEER)[1][0], PublicationReady)
 
 
-def test_what_is_used_up_is_refused_and_leaves_nothing_behind(driver):
-    """A driver out of records refuses the next stream; it does not fall, and nothing leaks."""
+def test_a_command_without_free_records_is_rejected_and_leaves_nothing_behind(driver):
+    """A driver without free records rejects the next stream. It continues, and leaks nothing."""
     add(driver, AddSubscription)
     before, mapped = driver.living(), driver.value(system_counters.BYTES_CURRENTLY_MAPPED)
     conductor = driver.driver.conductor
@@ -479,7 +479,7 @@ def test_what_is_used_up_is_refused_and_leaves_nothing_behind(driver):
 
 
 @pytest.mark.parametrize("room", range(8))
-def test_without_counters_left_nothing_is_half_made(driver, room):
+def test_a_publication_without_free_counters_leaves_nothing_behind(driver, room):
     add(driver, AddSubscription)
     before, sockets = driver.living(), int(driver.links.mailboxes.is_open.sum())
     manager = driver.driver.conductor._resources.counters._manager
@@ -494,7 +494,7 @@ def test_without_counters_left_nothing_is_half_made(driver, room):
 
 
 @pytest.mark.parametrize("room", range(4))
-def test_without_counters_left_no_image_is_half_made(driver, room):
+def test_an_image_without_free_counters_leaves_nothing_behind(driver, room):
     # The SETUP for this subscription is only sent after the capacity has been limited.
     add(driver, AddPublication)
     add(driver, AddSubscription)
@@ -513,7 +513,7 @@ def test_without_counters_left_no_image_is_half_made(driver, room):
     assert [type(item) for item in driver.take()] == [AvailableImage]
 
 
-def test_a_driver_without_room_for_an_image_makes_it_later(driver):
+def test_an_image_without_a_free_slot_is_created_later(driver):
     add(driver, AddSubscription)
     pool = driver.driver.conductor.components.images._factory.slots
     free, pool._free = pool._free, []
@@ -526,8 +526,8 @@ def test_a_driver_without_room_for_an_image_makes_it_later(driver):
     assert [type(item) for item in driver.take()] == [AvailableImage]
 
 
-def test_events_without_end_keep_nobody_waiting(driver):
-    """Frames of the network bring them about: a command still has its turn."""
+def test_an_endless_series_of_events_does_not_delay_commands(driver):
+    """Frames from the network cause events, but a command is still executed."""
     resources, record = driver.driver.conductor._resources, handoff.make_record()
     record[0] = sender_state.GROUP_TAG_MALFORMED
     handled = 0
@@ -545,7 +545,7 @@ def test_events_without_end_keep_nobody_waiting(driver):
     assert handled > 1
 
 
-def test_a_subscription_that_the_receiver_would_be_deaf_to_is_refused(driver):
+def test_a_subscription_without_space_in_the_receivers_table_is_rejected(driver):
     room = driver.driver.conductor._resources.receiver.interests.size - 1
     first, _ = add(driver, AddSubscription)
     endpoint = next(iter(driver.driver.conductor.components.receive_endpoints))

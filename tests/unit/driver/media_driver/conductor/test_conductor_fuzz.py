@@ -64,7 +64,7 @@ COMMAND = st.tuples(
 
 
 def encode(type_id, client_id, correlation_id, word, channel, tail):
-    """A command that is right in most of its bytes."""
+    """Return a command of which most bytes are valid."""
     text = channel.encode()
     prefixed = struct.pack("<i", len(text)) + text
     head = struct.pack("<qq", client_id, correlation_id)
@@ -78,7 +78,7 @@ def encode(type_id, client_id, correlation_id, word, channel, tail):
 
 @settings(max_examples=60)
 @given(st.lists(COMMAND, min_size=1, max_size=40), st.randoms(use_true_random=False))
-def test_no_sequence_of_commands_brings_it_down(tmp_path_factory, commands, rng):
+def test_no_sequence_of_commands_ends_the_driver(tmp_path_factory, commands, rng):
     with lab(tmp_path_factory.mktemp("fuzz") / "aeron") as driver:
         for command in commands:
             content = encode(*command)
@@ -99,7 +99,7 @@ def test_no_sequence_of_commands_brings_it_down(tmp_path_factory, commands, rng)
 
 
 def noise(rng, target, begin, end):
-    """Scribble over some aligned words of a shared file."""
+    """Overwrite some aligned words of a shared file."""
     for _ in range(rng.randrange(1, 12)):
         at = rng.randrange(begin, end - 8) & ~rng.choice([0, 3, 7])
         value = rng.choice([rng.getrandbits(64), 0, 2**64 - 1, 32, 1 << 62, 1 << 63, 31])
@@ -108,7 +108,7 @@ def noise(rng, target, begin, end):
 
 @pytest.mark.full(keep=4)
 @pytest.mark.parametrize("seed", range(12))
-def test_no_scribbling_over_logs_or_positions_brings_it_down(tmp_path, seed):
+def test_no_overwriting_of_logs_or_positions_ends_the_driver(tmp_path, seed):
     rng = random.Random(seed)
     driver: Lab
     with lab(tmp_path / "aeron") as driver:

@@ -54,7 +54,7 @@ def publish(driver, channel=TO_PEER):
 
 
 def open_image(driver):
-    """A peer introduces its stream. Returns the announcement."""
+    """Deliver a SETUP of a peer's stream. Returns the AvailableImage response."""
     driver.send(HERE, setup())
     driver.turn(4)
     (response,) = [item for item in driver.take() if isinstance(item, AvailableImage)]
@@ -67,7 +67,7 @@ def of_session(frame, session):
 
 
 def statuses(driver):
-    """The status messages that left since the last time."""
+    """Return the status messages sent since the previous call."""
     found = [status_of(item) for _, item in driver.outside if item[6] == wire.SM]
     driver.outside.clear()
     return found
@@ -81,7 +81,7 @@ def images(driver):
     return [name for name in driver.logs() if name.startswith("images")]
 
 
-def test_an_image_that_is_fed_stays(driver):
+def test_an_image_that_receives_data_stays(driver):
     subscribe(driver)
     response = open_image(driver)
     for _ in range(120):
@@ -92,7 +92,7 @@ def test_an_image_that_is_fed_stays(driver):
     assert 12_000 // 210 <= len(statuses(driver)) <= 12_000 // 200 + 1
 
 
-def test_an_image_goes_10_s_after_its_last_packet_and_a_drain_of_1_s(driver):
+def test_an_image_ends_10_s_after_its_last_packet_and_a_drain_of_1_s(driver):
     subscription = subscribe(driver)
     response = open_image(driver)
     driver.send(HERE, data(0, 100))
@@ -103,7 +103,7 @@ def test_an_image_goes_10_s_after_its_last_packet_and_a_drain_of_1_s(driver):
     driver.run_for(4 * SECOND)
     (gone,) = driver.take()
     assert gone == UnavailableImage(response.correlation_id, subscription, STREAM, CHANNEL)
-    # Whoever still reads finds log and position for as long as an image may be silent.
+    # Log and position remain for subscribers during the image liveness timeout.
     driver.run_for(8 * SECOND)
     assert images(driver) == [f"images/{response.correlation_id}.logbuffer"]
     assert driver.value(response.subscriber_position_id) == 160
@@ -113,7 +113,7 @@ def test_an_image_goes_10_s_after_its_last_packet_and_a_drain_of_1_s(driver):
     assert driver.take() == []
 
 
-def test_an_image_that_is_gone_for_its_readers_goes_as_soon_as_they_left(driver):
+def test_an_unavailable_image_is_removed_once_its_subscribers_left(driver):
     subscription = subscribe(driver)
     open_image(driver)
     driver.run_for(14 * SECOND)
@@ -125,7 +125,7 @@ def test_an_image_that_is_gone_for_its_readers_goes_as_soon_as_they_left(driver)
     assert driver.take() == []
 
 
-def test_an_image_that_nobody_reads_any_more_is_nobody_elses_either(driver):
+def test_an_image_without_subscribers_is_not_given_to_a_new_one(driver):
     first = subscribe(driver)
     old = open_image(driver)
     driver.ask(RemoveSubscription(driver.client, 900, first))
@@ -141,7 +141,7 @@ def test_an_image_that_nobody_reads_any_more_is_nobody_elses_either(driver):
     assert {(item["offset"], item["flags"]) for item in statuses(driver)} == {(96, 0)}
 
 
-def test_a_slow_reader_keeps_an_image_that_fell_silent(driver):
+def test_a_slow_subscriber_keeps_a_silent_image(driver):
     subscribe(driver)
     response = open_image(driver)
     driver.send(HERE, data(0, 100))
@@ -153,7 +153,7 @@ def test_a_slow_reader_keeps_an_image_that_fell_silent(driver):
 
 
 @pytest.mark.parametrize(("flags", "is_revoked"), [(0xE0, False), (0xF0, True)])
-def test_an_ended_stream_is_drained_with_status_messages_that_say_so(tmp_path, flags, is_revoked):
+def test_an_ended_stream_is_drained_with_end_of_stream_status_messages(tmp_path, flags, is_revoked):
     with lab(tmp_path / "aeron", timer_interval_ns=100 * MS) as driver:
         driver.client = driver.next_id()
         drain(driver, flags, is_revoked)
@@ -181,7 +181,7 @@ def drain(driver, flags, is_revoked):
         assert 1_000 * MS <= lasted_ns <= 3_100 * MS
 
 
-def test_a_stream_that_ended_may_begin_anew(driver):
+def test_a_stream_that_ended_may_start_again(driver):
     subscribe(driver)
     first = open_image(driver)
     for _ in range(40):
@@ -192,7 +192,7 @@ def test_a_stream_that_ended_may_begin_anew(driver):
 
 
 @pytest.mark.parametrize(("rejoin", "comes_back"), [("true", True), ("false", False)])
-def test_a_stream_that_was_cut_comes_back_if_rejoining_is_wanted(driver, rejoin, comes_back):
+def test_an_interrupted_stream_returns_if_rejoin_is_set(driver, rejoin, comes_back):
     subscribe(driver, f"{CHANNEL}|rejoin={rejoin}")
     open_image(driver)
     driver.run_for(15 * SECOND)
@@ -205,7 +205,7 @@ def test_a_stream_that_was_cut_comes_back_if_rejoining_is_wanted(driver, rejoin,
     assert bool(driver.take()) == comes_back
 
 
-def test_a_new_subscription_hears_a_session_that_an_older_one_had_given_up(driver):
+def test_a_new_subscription_receives_a_session_that_had_timed_out(driver):
     old = subscribe(driver, f"{CHANNEL}|rejoin=false")
     driver.ask(AddSubscription(driver.client, driver.next_id(), STREAM + 1, CHANNEL))
     open_image(driver)
@@ -215,7 +215,7 @@ def test_a_new_subscription_hears_a_session_that_an_older_one_had_given_up(drive
     assert open_image(driver).session_id == SESSION
 
 
-def test_a_late_subscriber_joins_where_the_slowest_is(driver):
+def test_a_late_subscriber_joins_at_the_slowest_position(driver):
     subscribe(driver)
     first = open_image(driver)
     driver.send(HERE, data(0, 1000))
@@ -230,7 +230,7 @@ def test_a_late_subscriber_joins_where_the_slowest_is(driver):
     assert driver.counters.label(responses[1].subscriber_position_id).endswith(" @1056")
 
 
-def test_a_late_subscriber_joins_an_image_that_drains_only_while_somebody_reads_it(driver):
+def test_a_late_subscriber_joins_a_draining_image_only_while_it_has_readers(driver):
     subscribe(driver)
     first = open_image(driver)
     driver.send(HERE, data(0, 100))
@@ -246,7 +246,7 @@ def test_a_late_subscriber_joins_an_image_that_drains_only_while_somebody_reads_
     assert [type(item) for item in responses] == [SubscriptionReady]
 
 
-def test_a_slow_reader_holds_its_sender_back(driver):
+def test_a_slow_subscriber_limits_its_sender(driver):
     subscribe(driver)
     response = open_image(driver)
     for at in range(0, 32_768, 1024):
@@ -258,7 +258,7 @@ def test_a_slow_reader_holds_its_sender_back(driver):
     assert statuses(driver)[-1]["offset"] == 8192 + 32
 
 
-def test_a_lost_range_is_asked_for_and_reported(driver):
+def test_a_lost_range_causes_a_nak_and_a_loss_report_entry(driver):
     subscribe(driver)
     open_image(driver)
     driver.send(HERE, data(1056, 1000))
@@ -273,7 +273,7 @@ def test_a_lost_range_is_asked_for_and_reported(driver):
     assert b"10.0.0.2:40456" in report[:256]
 
 
-def test_each_image_with_a_loss_has_an_entry_at_once(driver):
+def test_each_image_with_a_loss_has_a_report_entry_at_once(driver):
     subscribe(driver)
     for session in (SESSION, SESSION + 1):
         for frame in (setup(), data(1056, 1000), data(3168, 1000), data(0, 1000)):
@@ -285,7 +285,7 @@ def test_each_image_with_a_loss_has_an_entry_at_once(driver):
     assert (losses, found.problem) == ([(SESSION, 2112, 2), (SESSION + 1, 2112, 2)], "")
 
 
-def test_ranges_that_were_lost_at_once_are_observations_of_their_own(driver):
+def test_ranges_lost_at_the_same_time_are_separate_observations(driver):
     subscribe(driver, f"{CHANNEL}|windtunnel.nak-all-gaps=true")
     for frames in ([setup()], [data(1056, 1000), data(3168, 1000)]):
         for frame in frames:
@@ -296,7 +296,7 @@ def test_ranges_that_were_lost_at_once_are_observations_of_their_own(driver):
     assert (loss.bytes_lost, loss.observation_count) == (2112, 2)
 
 
-def test_nobody_reads_so_nothing_is_kept(driver):
+def test_removing_the_last_subscription_removes_the_image_and_endpoint(driver):
     subscription = subscribe(driver)
     open_image(driver)
     driver.ask(RemoveSubscription(driver.client, 900, subscription))
@@ -307,7 +307,7 @@ def test_nobody_reads_so_nothing_is_kept(driver):
     assert not driver.links.mailboxes.is_open.any()
 
 
-def test_a_publication_waits_for_its_linger_before_its_log_goes(driver):
+def test_a_publications_log_is_removed_after_its_linger(driver):
     response = publish(driver, f"{TO_PEER}|linger=3s")
     log = LogBuffer.map(driver.driver.context.dir / driver.logs()[0])
     driver.ask(RemovePublication(driver.client, 900, response.registration_id))
@@ -343,7 +343,7 @@ def deliver_status(driver, response, position=0, flags=0):
     assert driver.send(address, datagram, PEER) == len(datagram)
 
 
-def test_a_publication_is_connected_while_it_is_heard(driver):
+def test_a_publication_is_connected_while_status_messages_arrive(driver):
     response = publish(driver)
     log = LogBuffer.map(driver.driver.context.dir / driver.logs()[0])
     assert driver.value(response.limit_counter_id) == 0
@@ -359,14 +359,14 @@ def test_a_publication_is_connected_while_it_is_heard(driver):
     log.close()
 
 
-def test_a_stream_to_one_host_says_nothing_of_a_time_to_live(driver):
+def test_the_setup_of_a_unicast_stream_has_no_time_to_live(driver):
     publish(driver, TO_PEER + "|ttl=4")
     driver.turn(2)
     setups = [item for _, item in driver.outside if item[6] == wire.SETUP]
     assert {int.from_bytes(item[36:40], "little") for item in setups} == {0}
 
 
-def test_an_end_that_the_receiver_confirmed_needs_no_linger(driver):
+def test_an_end_of_stream_confirmed_by_the_receiver_needs_no_linger(driver):
     response = publish(driver, f"{TO_PEER}|linger=60s")
     deliver_status(driver, response)
     driver.turn(3)
@@ -380,7 +380,7 @@ def test_an_end_that_the_receiver_confirmed_needs_no_linger(driver):
     assert driver.logs() == []
 
 
-def test_the_driver_shows_that_it_lives_and_that_it_left(tmp_path):
+def test_the_driver_writes_its_heartbeat_and_its_close(tmp_path):
     with lab(tmp_path / "aeron") as driver:
         seen = []
         for _ in range(5):
@@ -404,7 +404,7 @@ def test_the_driver_shows_that_it_lives_and_that_it_left(tmp_path):
         ("|windtunnel.retransmit-ranges=true|windtunnel.linger-max=0", 0, 2),
     ],
 )
-def test_a_closed_publication_with_ranges_stays_while_a_receiver_is_behind_but_not_for_ever(
+def test_a_closed_publication_with_ranges_waits_a_limited_time_for_slow_receivers(
     driver, more, position, stays_s
 ):
     channel = TO_PEER + "|linger=2s|windtunnel.linger-max=6s" + more

@@ -45,7 +45,7 @@ def driver(tmp_path):
 
 
 def responses_to(driver, command):
-    """What is said to a command; a name may take the system a while."""
+    """Return the responses to a command; a name lookup may take some time."""
     responses = driver.ask(command)
     until = time.monotonic() + 10
     while not responses and time.monotonic() < until:
@@ -56,7 +56,7 @@ def responses_to(driver, command):
 
 
 def refusal(driver, command):
-    """The code that a command is refused with."""
+    """Return the error code of a rejected command."""
     (only,) = responses_to(driver, command)
     assert isinstance(only, ErrorResponse)
     assert only.correlation_id == command.correlation_id
@@ -65,7 +65,7 @@ def refusal(driver, command):
 
 
 def held(driver):
-    """What a refused command must not leave behind."""
+    """Return the resources that a rejected command must not leave behind."""
     driver.turn(4)
     endpoints = driver.driver.conductor.components.receive_endpoints
     return (
@@ -78,7 +78,7 @@ def held(driver):
 
 
 def check_it_lives(driver):
-    """The driver answers, and has met nothing that nobody had foreseen."""
+    """Assert that the driver executes commands and has logged no unexpected error."""
     _, responses = driver.add(AddExclusivePublication, TO_PEER, STREAM + 50)
     assert isinstance(responses[0], ExclusivePublicationReady)
     assert not [each for each in read_errors(driver.cnc.error_log) if "Traceback" in each.text]
@@ -103,7 +103,7 @@ def check_it_lives(driver):
         (AddExclusivePublication, f"aeron-spy:{TO_PEER}|mtu=1", ErrorCode.INVALID_CHANNEL),
     ],
 )
-def test_an_odd_channel_is_refused(driver, kind, channel, code):
+def test_an_unusual_channel_is_rejected(driver, kind, channel, code):
     before = held(driver)
     command = kind(driver.client, driver.next_id(), STREAM, channel)
     assert refusal(driver, command) == code
@@ -112,13 +112,13 @@ def test_an_odd_channel_is_refused(driver, kind, channel, code):
 
 
 @pytest.mark.parametrize("kind", [AddPublication, AddSubscription])
-def test_the_last_of_all_addresses_is_a_group_like_others(driver, kind):
+def test_the_last_multicast_address_is_accepted(driver, kind):
     driver.add(kind, f"aeron:udp?endpoint={ALL_ONES}:40123")
     check_it_lives(driver)
 
 
-def test_a_destination_on_no_link_is_one_that_is_not_known_yet(driver):
-    """As the C driver: to a manual channel a name may be added that nobody knows."""
+def test_a_destination_on_an_unknown_link_is_added_unresolved(driver):
+    """As in the C driver, an unknown name may be added to a manual channel."""
     registration_id, _ = driver.add(AddPublication, MANUAL)
     channel = f"aeron:udp?endpoint={NO_SCOPE}:4000"
     for kind in (AddDestination, RemoveDestination):

@@ -39,7 +39,7 @@ def test_a_heartbeat_from_the_future_keeps_counters_no_longer_than_the_timeout(
     assert driver.living() == []
 
 
-def test_a_client_that_writes_its_heartbeat_again_lives_on(driver):
+def test_a_client_that_writes_its_heartbeat_again_stays_alive(driver):
     driver.client = 77
     driver.ask(AddCounter(77, driver.next_id(), 1001, b"", "counter"))
     driver.set_value(driver.counters.find(11, 77), 1 << 62)
@@ -69,7 +69,7 @@ def test_a_moved_tail_does_not_stop_commands(driver):
 
 
 @pytest.mark.parametrize("length", [-5, -(1 << 31), -200])
-def test_a_claim_left_with_a_wrong_length_drops_no_command_behind_it(driver, length):
+def test_a_claim_with_a_wrong_length_drops_no_later_command(driver, length):
     driver.client, driver.keeps_alive = 77, True
     driver.claim_command(20)
     index = int(ring_buffer.consumer_position(driver.cnc.to_driver))
@@ -83,7 +83,7 @@ def test_a_claim_left_with_a_wrong_length_drops_no_command_behind_it(driver, len
     assert [item.correlation_id for item in responses] == ids
 
 
-def test_many_bad_channels_leave_room_for_other_errors(driver):
+def test_many_bad_channels_leave_space_for_other_errors(driver):
     for number in range(200):
         (response,) = driver.add(AddPublication, f"aeron:bad-{number}")[1]
         assert isinstance(response, ErrorResponse)

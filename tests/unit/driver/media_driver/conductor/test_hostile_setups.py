@@ -54,7 +54,7 @@ def images_of(driver):
     return driver.driver.conductor.components.images
 
 
-def test_without_a_free_slot_no_file_is_made_and_most_setups_never_reach_python(
+def test_without_a_free_slot_no_file_is_created_and_most_setups_never_reach_python(
     driver, created, monkeypatch
 ):
     slots = images_of(driver)._factory.slots
@@ -76,7 +76,7 @@ def test_without_a_free_slot_no_file_is_made_and_most_setups_never_reach_python(
     assert [type(item) for item in driver.take()] == [AvailableImage]
 
 
-def test_without_free_counters_no_file_is_made(driver, created):
+def test_without_free_counters_no_file_is_created(driver, created):
     manager = driver.driver.conductor._resources.counters._manager
     manager._high_water_mark = manager.capacity - image_factory.COUNTERS_PER_IMAGE
     send_sessions(driver, 100, 3)
@@ -93,7 +93,7 @@ def test_a_term_within_the_limit_is_accepted(tmp_path, limit):
         assert [type(item) for item in driver.take()] == [AvailableImage]
 
 
-def test_a_term_beyond_the_limit_is_refused_before_a_file_is_made(tmp_path, created):
+def test_a_term_beyond_the_limit_is_rejected_before_a_file_is_created(tmp_path, created):
     with patient_lab(tmp_path / "aeron", image_term_length_max=65_536) as driver:
         driver.add(AddSubscription, CHANNEL)
         driver.send(HERE, setup(term_length=131_072))
@@ -104,7 +104,7 @@ def test_a_term_beyond_the_limit_is_refused_before_a_file_is_made(tmp_path, crea
         assert "termLength=131072 > WINDTUNNEL_IMAGE_TERM_LENGTH_MAX=65536" in entry.text
 
 
-def test_events_that_take_long_leave_the_turn_to_commands_and_agents(driver, monkeypatch):
+def test_long_events_do_not_delay_commands_and_agents(driver, monkeypatch):
     handled = []
 
     def create(event, now_ns):
@@ -125,7 +125,7 @@ def test_events_that_take_long_leave_the_turn_to_commands_and_agents(driver, mon
     assert max(turns) == 2
 
 
-def test_many_short_events_leave_the_turn_to_commands_and_agents(driver, monkeypatch):
+def test_many_short_events_do_not_delay_commands_and_agents(driver, monkeypatch):
     handled = []
     monkeypatch.setattr(images_of(driver), "on_create", lambda event, now_ns: handled.append(event))
     conductor = driver.driver.conductor
@@ -138,7 +138,7 @@ def test_many_short_events_leave_the_turn_to_commands_and_agents(driver, monkeyp
     assert conductor._on_events(driver.clock.now_ns()) == 10
 
 
-def test_checks_of_many_images_leave_the_turn_to_commands_and_agents(driver, monkeypatch):
+def test_checks_of_many_images_do_not_delay_commands_and_agents(driver, monkeypatch):
     conductor, images = driver.driver.conductor, images_of(driver)
     send_sessions(driver, 100, 10)
     driver.take()
@@ -162,7 +162,7 @@ def test_checks_of_many_images_leave_the_turn_to_commands_and_agents(driver, mon
     assert conductor._deadline_ns(1_000 * MS) > driver.clock.now_ns() + PENDING_WORK_INTERVAL_NS
 
 
-def test_a_timer_does_not_begin_the_checks_of_images_anew(driver, monkeypatch):
+def test_a_timer_does_not_restart_the_checks_of_images(driver, monkeypatch):
     send_sessions(driver, 100, 10)
     checked = []
 
@@ -176,7 +176,7 @@ def test_a_timer_does_not_begin_the_checks_of_images_anew(driver, monkeypatch):
     assert sorted(checked) == list(range(100, 110))
 
 
-def test_errors_of_forged_setups_leave_room_in_the_error_log(tmp_path):
+def test_errors_of_forged_setups_leave_space_in_the_error_log(tmp_path):
     with patient_lab(tmp_path / "aeron", image_term_length_max=65_536) as driver:
         driver.add(AddSubscription, CHANNEL)
         for session_id in range(100):

@@ -24,7 +24,7 @@ def test_a_log_that_does_not_fit_is_refused():
         faults_of(5_000, 5_001)
 
 
-def test_little_room_is_noted_under_one_text():
+def test_low_space_is_logged_with_one_text():
     assert faults_of(1_001, 100) == []
     ((code, text),) = faults_of(1_000, 100)
     assert code == 12
@@ -32,7 +32,7 @@ def test_little_room_is_noted_under_one_text():
     assert faults_of(999, 100) == [(code, text)]
 
 
-def test_nobody_is_asked_when_the_checks_are_off():
+def test_free_space_is_not_checked_if_the_check_is_disabled():
     assert faults_of(0, 5_000, perform_storage_checks=False) == []
 
 
@@ -43,7 +43,7 @@ def sparse_file(path, length, written):
         file.write(b"x" * written)
 
 
-def test_what_existing_sparse_logs_may_still_grow_is_not_usable(tmp_path):
+def test_space_that_existing_sparse_logs_may_need_is_not_usable(tmp_path):
     (tmp_path / "publications").mkdir()
     sparse_file(tmp_path / "images" / "1.logbuffer", 1 << 20, 0)
     assert unreserved_bytes(tmp_path, 3 << 20, 1 << 20, 3 << 20) == 2 << 20
@@ -52,5 +52,5 @@ def test_what_existing_sparse_logs_may_still_grow_is_not_usable(tmp_path):
     assert abs(remaining - ((1 << 20) + (1 << 19))) <= 1 << 13
 
 
-def test_files_are_not_examined_if_there_is_room_for_all_of_them(tmp_path):
+def test_files_are_not_examined_if_all_of_them_fit(tmp_path):
     assert unreserved_bytes(tmp_path / "absent", 4 << 20, 1 << 20, 3 << 20) == 3 << 20

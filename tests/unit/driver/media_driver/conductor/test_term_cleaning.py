@@ -39,7 +39,7 @@ def test_zeroes_from_the_clean_position_towards_the_limit(begin, steps):
 
 @pytest.mark.parametrize("beyond", [1, 5, 8, 31])
 @pytest.mark.parametrize("at", [0, TERM - 32])
-def test_a_limit_inside_a_slot_leaves_that_slot_alone(at, beyond):
+def test_a_limit_inside_a_slot_does_not_change_that_slot(at, beyond):
     """A limit comes from what clients write into their counters, so it may be anything."""
     log = np.full(LOG_LENGTH, 0xAA, np.uint8)
     owner = make_owner(log, at)

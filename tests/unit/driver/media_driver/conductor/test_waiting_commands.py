@@ -28,7 +28,7 @@ MANUAL = "aeron:udp?control-mode=manual|term-length=64k"
 
 @pytest.fixture
 def held(tmp_path):
-    """A driver whose name service answers when the test calls `held.lookups.let_through`."""
+    """A driver whose name service responds when the test calls `held.lookups.let_through`."""
     with patient_lab(tmp_path / "aeron") as opened:
         service = NameService(opened.clock, here="10.0.0.1", there="10.0.0.2")
         opened.lookups = HeldLookups(service, opened.clock)
@@ -46,7 +46,7 @@ def post(lab, kind, *values, client=None):
 
 
 def responses(lab, turns=100):
-    """Let the driver take turns. Returns its responses by correlation id."""
+    """Run duty cycles of the driver. Returns its responses by correlation id."""
     lab.turn(turns)
     return {each.correlation_id: each for each in lab.take() if hasattr(each, "correlation_id")}
 
@@ -60,7 +60,7 @@ def failed(lab, turns=100):
     }  # fmt: skip
 
 
-def test_twenty_names_without_an_answer_delay_no_other_client(held):
+def test_twenty_unresolved_names_delay_no_other_client(held):
     for number in range(20):
         post(held, AddSubscription, STREAM + number, NAMED.format("none"), client=held.other_client)
     mine = post(held, AddSubscription, STREAM, NUMERIC.replace("10.0.0.2", "10.0.0.1"))
@@ -70,7 +70,7 @@ def test_twenty_names_without_an_answer_delay_no_other_client(held):
     assert isinstance(received[counter], CounterReady)
 
 
-def test_a_name_delays_no_other_command_of_its_client(held):
+def test_a_lookup_delays_no_other_command_of_its_client(held):
     waiting = post(held, AddPublication, STREAM, NAMED.format("there"))
     other = post(held, AddPublication, STREAM + 1, NUMERIC)
     received = responses(held)
@@ -162,7 +162,7 @@ def test_a_client_has_a_limited_number_of_lookups_in_progress(held):
     assert sorted(found) == ids
 
 
-def test_python_runs_more_often_while_lookups_or_logs_wait_for_it(held):
+def test_python_runs_more_often_while_lookups_or_logs_are_pending(held):
     conductor, resources = held.driver.conductor, held.driver._resources
     background = HeldLookups(NameService(held.clock, here="10.0.0.1"), held.clock)
     resources.names._background = background

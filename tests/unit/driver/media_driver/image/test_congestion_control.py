@@ -17,7 +17,7 @@ RTT_ID, WINDOW_ID = 3, 4
 
 
 class State(NamedTuple):
-    """The arrays that the strategies reach, as the agents name them."""
+    """The arrays that the strategies use, named as in the agents."""
 
     images: np.ndarray
     image_words: np.ndarray
@@ -57,12 +57,12 @@ def make_state(*, window_max=WINDOW_MAX, is_tcp=False, measures=False, rtt_ns=10
         (32_800, 65_536, 32_768),
     ],
 )
-def test_half_a_term_is_the_most(configured, term_length, window):
+def test_the_window_is_at_most_half_a_term(configured, term_length, window):
     assert congestion_control.initial_window(configured, term_length) == window
 
 
 def turn(state, now_ns, *, is_loss=False, has_consumed=False):
-    """One turn of the conductor: (window, whether to say so at once)."""
+    """Run one duty cycle of the conductor. Returns (window, whether to send it at once)."""
     lowest = int(state.images[1].next_status_position) + 32 * has_consumed
     return congestion_control.on_track_rebuild(state, 1, now_ns, lowest, is_loss)
 
@@ -81,7 +81,7 @@ def test_a_static_window_never_changes_and_never_forces():
     ("window_max", "window"),
     [(WINDOW_MAX, 10 * MTU), (5 * MTU + 9, 5 * MTU), (10 * MTU, 10 * MTU), (MTU - 8, MTU - 8)],
 )
-def test_cubic_begins_with_ten_packets_and_never_offers_more_than_it_may(window_max, window):
+def test_cubic_starts_with_ten_packets_and_stays_below_the_maximum(window_max, window):
     state = make_state(window_max=window_max)
     assert cubic.initial_window(window_max, MTU) == window
     assert turn(state, 1) == (window, False)
@@ -93,7 +93,7 @@ def test_cubic_begins_with_ten_packets_and_never_offers_more_than_it_may(window_
     assert grown == max(window_max // MTU * MTU, window)
 
 
-def test_a_loss_takes_a_fifth_and_says_so_at_once_down_to_one_packet():
+def test_a_loss_reduces_the_window_by_a_fifth_and_forces_a_status_message():
     state = make_state()
     seen = [turn(state, 1, is_loss=True) for _ in range(12)]
     assert [window // MTU for window, _ in seen] == [8, 6, 4, 3, 2, 1, 1, 1, 1, 1, 1, 1]
@@ -131,7 +131,7 @@ def test_cubic_agrees_with_its_naive_twin(steps, window_max, is_tcp, rtt_ns):
         twin.packets = int(state.images[1].cubic_packets)
 
 
-def test_as_tcp_a_window_grows_by_the_round_trip_where_that_is_more():
+def test_in_tcp_mode_the_window_grows_at_least_by_the_round_trip():
     state = make_state(is_tcp=True, rtt_ns=1 * MS)
     state.images[1].cubic_packets = 60
     assert turn(state, 0, is_loss=True)[0] == 48 * MTU
@@ -145,7 +145,7 @@ def test_years_of_silence_are_no_more_than_the_largest_window():
     assert turn(state, 1 << 62)[0] == WINDOW_MAX // MTU * MTU
 
 
-def test_a_round_trip_is_asked_for_four_of_them_after_the_last():
+def test_a_round_trip_is_measured_again_after_four_round_trips():
     state = make_state(measures=True, rtt_ns=100_000)
     image = state.images[1]
     image.last_rtt_ns = SECOND
@@ -159,12 +159,12 @@ def test_a_round_trip_is_asked_for_four_of_them_after_the_last():
 
 
 @pytest.mark.parametrize("rtt_ns", [-1, 61 * SECOND, -(1 << 62), 1 << 62])
-def test_what_can_be_no_round_trip_is_ignored(rtt_ns):
+def test_an_impossible_round_trip_is_ignored(rtt_ns):
     state = make_state(measures=True)
     congestion_control.on_rtt(state, 1, SECOND, rtt_ns)
     assert counters.get(state.counters, RTT_ID) == 0
     assert state.images[1].last_rtt_ns == 0
 
 
-def test_nothing_is_measured_unless_it_is_wanted():
+def test_nothing_is_measured_unless_requested():
     assert not congestion_control.should_measure_rtt(make_state().images[1], SECOND)

@@ -79,7 +79,7 @@ def slots(*numbers):
 
 
 def fed(image, *numbers, now=0):
-    """Let one datagram per slot arrive, each before a turn. Returns the filled ranges."""
+    """Receive one datagram per slot and duty cycle. Returns the filled ranges."""
     found = []
     for begin, end in slots(*numbers):
         image.arrive(begin, end)
@@ -129,7 +129,7 @@ def test_duplicates_and_late_datagrams_are_no_evidence():
     assert fed(image, 5) == slots(1)
 
 
-def test_only_what_is_missing_of_a_gap_is_filled():
+def test_only_the_missing_parts_of_a_gap_are_filled():
     image = Image(0)
     assert fed(image, 9, 3, 4) == []
     assert image.turn(DELAY) == [(0, 3 * SLOT), (5 * SLOT, 9 * SLOT)]

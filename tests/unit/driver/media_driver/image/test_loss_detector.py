@@ -29,7 +29,7 @@ def put(log, at, length):
     struct.pack_into("<iBBH", log, at % (3 * TERM), length, 0, 0xC0, 1)
 
 
-def test_asks_after_the_delay_and_again_after_each_retry():
+def test_a_nak_is_due_after_the_delay_and_after_each_retry_delay():
     image, log = make_image(), np.zeros(3 * TERM + 4096, np.uint8)
     put(log, 128, 64)
     seen = [loss_detector.scan(image, log, 0, 192, now)[1:] for now in (0, 2, 3, 4, 12, 13, 23)]
@@ -38,7 +38,7 @@ def test_asks_after_the_delay_and_again_after_each_retry():
     assert (image.gap_term_id, image.gap_offset, image.gap_length) == (INITIAL, 0, 128)
 
 
-def test_retries_for_a_gap_that_remains_become_rare():
+def test_retries_for_a_remaining_gap_become_rare():
     image, log = make_image(), np.zeros(3 * TERM + 4096, np.uint8)
     nak_times = [now for now in range(10_000) if loss_detector.scan(image, log, 0, 192, now)[2]]
     between = [after - before for before, after in itertools.pairwise(nak_times)]
@@ -49,7 +49,7 @@ def test_retries_for_a_gap_that_remains_become_rare():
     assert len(nak_times) < 120
 
 
-def test_a_gap_whose_end_moves_keeps_its_place_in_the_backoff_and_another_gap_starts_anew():
+def test_a_gap_whose_end_moves_keeps_its_backoff_and_another_gap_restarts_it():
     image, log = make_image(), np.zeros(3 * TERM + 4096, np.uint8)
     nak_times = [now for now in range(2_000) if loss_detector.scan(image, log, 0, 192, now)[2]]
     for hwm in (224, 256):
@@ -97,7 +97,7 @@ def test_agrees_with_its_naive_twin(steps):
         end = 32 * (slot + slots)
         if all(naive_term.slot(term, at) == 0 for at in range(32 * slot, end, 32)):
             struct.pack_into("<iBBH", term, 32 * slot, 32 * slots, 0, 0xC0, 1)
-            # What lies inside a frame is payload, never a length that anybody looks at.
+            # Bytes inside a frame are payload, and never read as a length.
             for at in range(32 * slot + 32, end, 32):
                 struct.pack_into("<i", term, at, 32)
             hwm = max(hwm, end)

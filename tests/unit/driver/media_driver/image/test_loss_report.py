@@ -54,7 +54,7 @@ def test_an_entry_is_what_aeron_writes(name, tmp_path):
     report.close()
 
 
-def test_entries_lie_64_bytes_aligned_and_keep_to_themselves(tmp_path):
+def test_entries_are_aligned_to_64_bytes_and_do_not_overlap(tmp_path):
     report = LossReport(tmp_path, 4096)
     places = appended(report, *(CHANNEL + "x" * i for i in range(4)))
     assert places[0] == 0
@@ -68,7 +68,7 @@ def test_entries_lie_64_bytes_aligned_and_keep_to_themselves(tmp_path):
     report.close()
 
 
-def test_a_full_report_says_so_and_is_not_overrun(tmp_path):
+def test_a_full_report_rejects_entries(tmp_path):
     report = LossReport(tmp_path, 4096)
     length = 4096 - (loss_report.CHANNEL + 8 + len(SOURCE))
     room = length - length % 4
@@ -78,7 +78,7 @@ def test_a_full_report_says_so_and_is_not_overrun(tmp_path):
     assert report.report.size == 0
 
 
-def test_the_file_is_whole_pages(tmp_path):
+def test_the_file_consists_of_whole_pages(tmp_path):
     report = LossReport(tmp_path, 5000)
     assert report.length == 8192
     report.close()

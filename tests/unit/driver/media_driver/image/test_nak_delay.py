@@ -55,7 +55,7 @@ def test_agrees_with_its_naive_twin(seed, max_backoff_ns, group_size):
         assert 0 <= got <= max_backoff_ns
 
 
-def test_most_of_a_group_wait_nearly_to_the_end_and_few_ask_early():
+def test_most_group_members_wait_long_and_few_send_early():
     image = make_image()
     nak_delay.fill_backoff(image, 10 * MS, 10, 7)
     delays = [nak_delay.next_delay_ns(image, False) for _ in range(5_000)]
@@ -64,13 +64,13 @@ def test_most_of_a_group_wait_nearly_to_the_end_and_few_ask_early():
 
 
 @pytest.mark.parametrize("seed", [0, 2**32, 2**64 - 1])
-def test_any_seed_gives_chance(seed):
+def test_any_seed_gives_random_delays(seed):
     image = make_image()
     nak_delay.fill_backoff(image, 10 * MS, 10, seed)
     assert len({nak_delay.next_delay_ns(image, False) for _ in range(50)}) > 40
 
 
-def test_a_group_member_asks_for_a_gap_at_random_times_that_repeat_with_the_seed():
+def test_the_nak_times_of_a_group_member_are_random_and_repeat_with_the_seed():
     def nak_times(seed):
         image, log = make_image(), np.zeros(3 * 65_536 + 4096, np.uint8)
         image.term_length, image.bits = 65_536, 16

@@ -49,7 +49,7 @@ class Image:
         return naive.missing(self.term, 0, end)
 
     def receive(self, now):
-        """Let a packet of the stream arrive."""
+        """Receive a packet of the stream."""
         nak_schedule.on_packet(self.record, self.gaps, now)
 
     def find(self, rebuild, hwm, now):
@@ -74,7 +74,7 @@ class Image:
         return [(now, gap) for now, gap in found if gap is not None]
 
 
-def test_asks_for_every_gap_after_one_delay_oldest_first():
+def test_every_gap_gets_a_nak_after_one_delay_oldest_first():
     image = Image()
     for at in (64, 128, 224):
         image.put(at)
@@ -83,7 +83,7 @@ def test_asks_for_every_gap_after_one_delay_oldest_first():
     assert naks == [(DELAY, (0, 64)), (DELAY + 1, (96, 128)), (DELAY + 2, (160, 224))]
 
 
-def test_asks_for_nothing_while_the_receiver_has_not_taken_the_last_range():
+def test_no_nak_is_due_while_the_receiver_has_not_taken_the_last_range():
     image = Image()
     image.put(64)
     assert image.scan(0, 96, 0)[2] is None
@@ -118,7 +118,7 @@ def retries_around_a_packet(packet):
 
 
 @pytest.mark.full
-def test_a_packet_after_a_silence_lets_the_doublings_begin_again():
+def test_a_packet_after_a_silence_restarts_the_backoff():
     # The delay begins with 160 + 10 ms.
     doubled = [1, 171, 511, 1191, 2551, 5271, 10271]
     assert retries_around_a_packet(nak_schedule.SILENCE_NS - MS) == doubled
@@ -142,7 +142,7 @@ def test_a_doubled_delay_is_at_most_five_seconds_and_an_undoubled_one_is_kept(re
     assert [b - a for a, b in itertools.pairwise(times)][: len(delays_ms)] == delays_ms
 
 
-def test_the_first_measurement_replaces_the_assumption_for_gaps_that_were_asked_for():
+def test_the_first_measurement_replaces_the_assumed_repair_time():
     image = Image()
     image.record.nak_retry_ns = 0
     for at in (32, 96, 320):
@@ -210,7 +210,7 @@ def test_a_first_repair_after_a_pause_of_the_sender_does_not_delay_later_ones_by
     assert (image.record.repair_ns, image.record.repair_deviation_ns) == (2_000 * MS, 1_000 * MS)
 
 
-def test_only_the_missing_parts_of_a_gap_are_asked_for_again():
+def test_a_retry_requests_only_the_missing_parts_of_a_gap():
     image = Image()
     image.put(320)
     assert image.naks(0, 352, [0, DELAY]) == [(DELAY, (0, 320))]
@@ -268,7 +268,7 @@ def test_an_image_tracks_a_thousand_gaps_at_a_time():
     assert (image.record.gap_count, image.record.scanned_position) == (1_000, 64_000)
 
 
-def test_a_gap_without_a_free_row_for_its_second_part_is_asked_for_in_parts():
+def test_a_gap_without_a_free_row_for_its_second_part_is_requested_in_parts():
     image = Image(rows=1)
     image.put(96)
     assert image.naks(0, 128, [0, DELAY]) == [(DELAY, (0, 96))]
@@ -281,7 +281,7 @@ def test_a_gap_without_a_free_row_for_its_second_part_is_asked_for_in_parts():
     assert image.naks(0, 128, [late]) == [(late, (64, 96))]
 
 
-def test_nothing_is_asked_for_that_arrived_since_the_gaps_were_found():
+def test_data_that_arrived_since_the_gaps_were_found_is_not_requested():
     image = Image()
     image.put(64)
     image.find(0, 96, 0)
@@ -325,7 +325,7 @@ def test_agrees_with_its_naive_twin(steps, rows):
 
 
 @given(FRAMES)
-def test_every_gap_is_asked_for_or_filled_and_none_twice_within_its_retry_delay(steps):
+def test_every_gap_is_requested_or_filled_and_none_twice_within_its_retry_delay(steps):
     image, times = Image(), defaultdict(list)
     hwm, now, rebuild = 0, 0, 0
 
@@ -349,7 +349,7 @@ def test_every_gap_is_asked_for_or_filled_and_none_twice_within_its_retry_delay(
 
 
 @given(FRAMES, NUMBER_OF_ROWS)
-def test_a_stream_is_completed_by_one_answer_to_each_nak(steps, rows):
+def test_one_retransmit_per_nak_completes_a_stream(steps, rows):
     image, hwm, now = Image(rows), 0, 0
     for hwm, may_ask, now in arrivals(steps, image):
         image.scan(0, hwm, now, may_ask)

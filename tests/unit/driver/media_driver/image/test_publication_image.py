@@ -13,7 +13,7 @@ SLOT = 1
 COUNT = 2_000 if JIT_DISABLED else 1_000_000
 
 
-def test_what_is_published_is_read_whole_and_only_from_its_own_record():
+def test_a_published_block_is_read_consistently_from_its_own_record():
     records, words = image.make_images(3)
     assert image.read_status(words, SLOT) == (0, 0, 0)
     image.publish_status(words, SLOT, 1 << 40, 65_536)
@@ -27,7 +27,7 @@ def test_what_is_published_is_read_whole_and_only_from_its_own_record():
 
 
 @pytest.mark.parametrize("block", ["sm", "loss"])
-def test_a_write_that_is_going_on_is_not_believed(block):
+def test_a_block_is_not_read_during_a_write(block):
     records, words = image.make_images(2)
     image.publish_status(words, SLOT, 32, 64)
     image.publish_loss(words, SLOT, 7, 0, 32)

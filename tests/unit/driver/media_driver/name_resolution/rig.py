@@ -64,7 +64,7 @@ class NameService:
 
 
 class HeldLookups(Lookups):
-    """Lookups that are not resolved until the test calls `let_through`."""
+    """Lookups that wait until the test calls `let_through`."""
 
     def __init__(self, system, clock):
         super().__init__(system, clock, is_threaded=False)

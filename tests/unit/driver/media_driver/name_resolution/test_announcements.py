@@ -60,7 +60,7 @@ def test_a_round_of_names_ends_before_the_next_one_starts(announcements, neighbo
     assert taken(announcements) == sent
 
 
-def test_what_a_neighbor_may_be_sent_is_bounded_however_much_it_sends(neighbors):
+def test_the_bytes_that_a_neighbor_is_sent_are_bounded(neighbors):
     neighbors.on_announcement(address(0), 0)
     (neighbor,) = neighbors
     neighbors.on_received(address(0), 100)

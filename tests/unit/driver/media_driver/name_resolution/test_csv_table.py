@@ -1,4 +1,4 @@
-"""A table of names that counters switch."""
+"""A table of names whose hosts are selected by counters."""
 
 import struct
 
@@ -22,7 +22,7 @@ def file():
     return CounterFile(make_clock())
 
 
-def test_rows_end_with_a_bar_or_not():
+def test_the_bar_after_the_last_row_is_optional():
     rows = (
         NameEntry("one", "127.0.0.1", "127.0.0.2"),
         NameEntry("two", "localhost", "bad.invalid"),
@@ -31,7 +31,7 @@ def test_rows_end_with_a_bar_or_not():
 
 
 @pytest.mark.parametrize("text", ["", "|", "a,b", "a,b,c,d", "a,,c", "a,b,c|x"])
-def test_a_row_that_is_none_is_refused(text):
+def test_an_invalid_row_is_rejected(text):
     with pytest.raises(ConfigurationError, match="AERON_NAME_RESOLVER_INIT_ARGS"):
         parse_table(text)
 
@@ -43,7 +43,7 @@ def test_the_number_of_rows_has_a_limit(monkeypatch):
         parse_table("a,b,c|d,e,f|g,h,i")
 
 
-def test_each_row_has_a_counter_that_tools_find_by_its_name(file):
+def test_each_row_has_a_counter_labelled_with_its_name(file):
     CsvTable(parse_table(TEXT), file.manager, file.values)
     one, two = file.by_type(2001)
     assert one.counter_id == FIRST_FREE
@@ -57,32 +57,32 @@ def test_each_row_has_a_counter_that_tools_find_by_its_name(file):
 @pytest.mark.parametrize(
     ("operation", "found"), [(0, "127.0.0.1"), (1, "127.0.0.2"), (2, "one"), (-2, "one")]
 )
-def test_the_counter_chooses_the_host(file, operation, found):
+def test_the_counter_selects_the_host(file, operation, found):
     table = CsvTable(parse_table(TEXT), file.manager, file.values)
     file.set(FIRST_FREE, operation)
     assert table.substitute("one", "endpoint") == found
     assert table.substitute("two", "endpoint") == "localhost"
 
 
-def test_a_disabled_name_is_unknown_and_says_so(file):
+def test_a_disabled_name_is_reported_as_unknown(file):
     table = CsvTable(parse_table(TEXT), file.manager, file.values)
     file.set(FIRST_FREE, -1)
     with pytest.raises(UnknownHostError, match=r"^endpoint=one: .*Unable to resolve host=\(one\)"):
         table.substitute("one", "endpoint")
 
 
-def test_a_name_in_no_row_is_itself(file):
+def test_a_name_in_no_row_is_not_changed(file):
     table = CsvTable(parse_table(TEXT), file.manager, file.values)
     assert table.substitute("ONE", "endpoint") == "ONE"
 
 
-def test_of_two_rows_with_one_name_the_later_wins(file):
+def test_the_later_of_two_rows_with_one_name_is_used(file):
     table = CsvTable(parse_table("a,first,x|a,second,y"), file.manager, file.values)
     assert table.substitute("a", "endpoint") == "second"
     assert len(file.by_type(2001)) == 2
 
 
-def test_a_name_longer_than_a_key_is_cut_in_the_key_alone(file):
+def test_a_name_longer_than_a_key_is_truncated_only_in_the_key(file):
     table = CsvTable(parse_table(f"{'n' * 200},h,r"), file.manager, file.values)
     assert file.by_type(2001)[0].key == struct.pack("<i", 200) + b"n" * 108
     assert table.substitute("n" * 200, "endpoint") == "h"

@@ -87,13 +87,13 @@ def world():
 
 
 def pair(world):
-    """B knows where A is; A knows nobody."""
+    """Two drivers: A is a bootstrap neighbor of B, and A has none."""
     a = world.driver("A", "10.0.0.1", 8050)
     b = world.driver("B", "10.0.0.2", 8051, [("a", 8050)], interface=ANY_V4)
     return a, b
 
 
-def test_counters_are_those_that_tools_look_for(world):
+def test_the_counters_have_aerons_types_and_labels(world):
     _, b = pair(world)
     first, second, third = (b.file.reader.read(FIRST_FREE + index) for index in range(3))
     assert (first.type_id, first.key[:4]) == (BOOTSTRAP_NEIGHBOR, bytes(4))
@@ -107,7 +107,7 @@ def test_counters_are_those_that_tools_look_for(world):
     assert b.label(BOOTSTRAP_NEIGHBOR) == ["Bootstrap neighbor: name=a:8050 resolved=10.0.0.1:8050"]
 
 
-def test_two_drivers_learn_of_each_other(world):
+def test_two_drivers_discover_each_other(world):
     a, b = pair(world)
     world.run(2_500)
     for one, other, name, host in ((a, b, "B", "10.0.0.2"), (b, a, "A", "10.0.0.1")):
@@ -118,14 +118,14 @@ def test_two_drivers_learn_of_each_other(world):
     assert a.count(BOOTSTRAP_NEIGHBOR) == []
 
 
-def test_a_driver_knows_its_own_name_and_leaves_others_to_the_system(world):
+def test_a_driver_resolves_its_own_name_and_passes_others_to_the_system(world):
     a, b = pair(world)
     assert a.know("A") == "10.0.0.1"
     assert b.know("B") == ANY_V4
     assert a.know("elsewhere") == "elsewhere"
 
 
-def test_a_third_driver_is_heard_of_from_the_second(world):
+def test_a_third_driver_is_discovered_through_the_second(world):
     a, b = pair(world)
     c = world.driver("C", "10.0.0.3", 8052, [("b", 8051)])
     world.run(6_000)
@@ -133,7 +133,7 @@ def test_a_third_driver_is_heard_of_from_the_second(world):
     assert c.know("A") == "10.0.0.1"
 
 
-def test_a_driver_that_fell_silent_is_forgotten_everywhere(world):
+def test_a_silent_driver_is_removed_everywhere(world):
     a, b = pair(world)
     c = world.driver("C", "10.0.0.3", 8052, [("b", 8051)])
     world.run(6_000)
@@ -146,7 +146,7 @@ def test_a_driver_that_fell_silent_is_forgotten_everywhere(world):
     assert a.know("C") == "C"
 
 
-def test_a_driver_that_is_named_is_told_each_second_and_names_every_two(world):
+def test_a_neighbor_gets_the_own_name_every_second_and_all_names_every_two(world):
     _, b = pair(world)
     world.run(10_000)
     own = naive.frame(naive.entry(b"B", ANY_V4, 8051, 0, 0x80))
@@ -166,7 +166,7 @@ def test_ages_are_passed_on(world):
     assert ages[0] == 6_000
 
 
-def test_a_name_is_forgotten_as_soon_as_it_is_too_old(world):
+def test_a_name_is_removed_once_it_is_too_old(world):
     a, _ = pair(world)
     a.deliver(
         naive.frame(naive.entry(b"old", "10.0.0.5", 9, 9_990), naive.entry(b"x", "::5", 9, 0))
@@ -179,7 +179,7 @@ def test_a_name_is_forgotten_as_soon_as_it_is_too_old(world):
     assert a.know("x") == "::5"
 
 
-def test_a_bootstrap_neighbor_that_never_answers_is_looked_up_again_every_ten_seconds(world):
+def test_a_silent_bootstrap_neighbor_is_looked_up_again_every_ten_seconds(world):
     b = world.driver("B", "10.0.0.2", 8051, [("a", 8050)])
     world.run(25_000)
     assert world.system.looked_up == ["a"] * 3
@@ -191,13 +191,13 @@ def test_a_bootstrap_neighbor_that_never_answers_is_looked_up_again_every_ten_se
     ]
 
 
-def test_a_bootstrap_neighbor_that_is_heard_from_is_not_looked_up_again(world):
+def test_an_active_bootstrap_neighbor_is_not_looked_up_again(world):
     pair(world)
     world.run(40_000)
     assert world.system.looked_up == ["a"]
 
 
-def test_a_bootstrap_neighbor_without_address_is_an_error_and_tried_again(world):
+def test_an_unresolved_bootstrap_neighbor_is_an_error_and_retried(world):
     b = world.driver("B", "10.0.0.2", 8051, [("nowhere", 8050), ("10.0.0.9", 1)])
     world.run(11_000)
     assert [code for code, _ in b.errors] == [9, 9]
@@ -206,7 +206,7 @@ def test_a_bootstrap_neighbor_without_address_is_an_error_and_tried_again(world)
     assert {to.text for _, to in b.socket.sent} == {"10.0.0.9:1"}
 
 
-def test_what_a_driver_hears_of_itself_makes_no_neighbor(world):
+def test_entries_about_the_driver_itself_add_no_neighbor(world):
     a, _ = pair(world)
     a.deliver(
         naive.frame(naive.entry(b"A", "10.0.0.1", 8050), naive.entry(b"AA", "10.0.0.1", 8050))
@@ -215,7 +215,7 @@ def test_what_a_driver_hears_of_itself_makes_no_neighbor(world):
     assert a.count(CACHE_ENTRIES) == [1]
 
 
-def test_a_driver_of_the_same_name_at_another_port_is_another(world):
+def test_a_driver_of_the_same_name_at_another_port_is_another_neighbor(world):
     a, _ = pair(world)
     a.deliver(naive.frame(naive.entry(b"A", "10.0.0.8", 8051)))
     assert a.know("A") == "10.0.0.8"
@@ -223,7 +223,7 @@ def test_a_driver_of_the_same_name_at_another_port_is_another(world):
     assert a.count(NEIGHBORS) == [0]
 
 
-def test_any_address_stands_for_where_the_datagram_came_from(world):
+def test_the_wildcard_address_means_the_source_of_the_datagram(world):
     a, _ = pair(world)
     a.deliver(naive.frame(naive.entry(b"x", ANY_V4, 7, 0, 0x80)), "10.0.0.42", 9)
     a.deliver(naive.frame(naive.entry(b"y", "::", 7, 0, 0x80)), "fd00::42", 9)
@@ -231,7 +231,7 @@ def test_any_address_stands_for_where_the_datagram_came_from(world):
     assert [a.know(name) for name in "xyz"] == ["10.0.0.42", "fd00::42", ANY_V4]
 
 
-def test_only_its_own_word_keeps_a_neighbor(world):
+def test_only_a_neighbors_own_entries_keep_it_alive(world):
     a = world.driver("A", "10.0.0.1", 8050)
     for _ in range(12):
         a.deliver(naive.frame(naive.entry(b"told", "10.0.0.5", 9)), "10.0.0.6", 9)
@@ -254,7 +254,7 @@ def test_only_its_own_word_keeps_a_neighbor(world):
         (naive.frame(b"\7" + bytes(15)), 0, 1),
     ],
 )
-def test_bad_datagrams_are_counted_or_recorded(world, datagram, invalid, errors):
+def test_invalid_datagrams_are_counted_or_logged(world, datagram, invalid, errors):
     a, _ = pair(world)
     a.deliver(datagram)
     assert a.file.get(INVALID_PACKETS) == invalid
@@ -262,7 +262,7 @@ def test_bad_datagrams_are_counted_or_recorded(world, datagram, invalid, errors)
     assert a.count(CACHE_ENTRIES) == [0]
 
 
-def test_a_failure_to_send_names_the_neighbor(world):
+def test_a_send_error_names_the_neighbor(world):
     _, b = pair(world)
     b.socket.send_result = -errno.ENETUNREACH
     world.run(1_500)
@@ -275,7 +275,7 @@ def test_a_failure_to_send_names_the_neighbor(world):
     assert b.file.get(SHORT_SENDS) == 1
 
 
-def test_a_port_that_the_system_chose_is_told(world):
+def test_a_port_chosen_by_the_system_is_announced(world):
     socket = world.network.bind(SocketAddress("10.0.0.4", 50_123))
     file = CounterFile(world.clock)
     DriverNameResolver(
@@ -286,7 +286,7 @@ def test_a_port_that_the_system_chose_is_told(world):
     assert file.by_type(NEIGHBORS)[0].label == "Resolver neighbors: bound 0.0.0.0:50123"
 
 
-def test_turns_come_every_ten_milliseconds(world):
+def test_a_resolver_runs_every_ten_milliseconds(world):
     a, _ = pair(world)
     a.resolver.do_work(world.clock.now_ns())
     a.socket.waiting.append((b"", SocketAddress("10.0.0.9", 1)))
@@ -299,7 +299,7 @@ def test_turns_come_every_ten_milliseconds(world):
 
 
 @given(st.binary(max_size=80), st.booleans())
-def test_no_datagram_breaks_a_driver(content, is_framed):
+def test_no_datagram_raises_an_error(content, is_framed):
     world = World()
     a, _ = pair(world)
     a.deliver(naive.frame(content) if is_framed else content)

@@ -1,4 +1,4 @@
-"""Bounds on what resolution datagrams from strangers make a driver send, remember and compute."""
+"""Bounds on what resolution datagrams of unknown hosts make a driver send, store and compute."""
 
 import pytest
 
@@ -51,7 +51,7 @@ def test_only_the_source_of_a_datagram_becomes_a_neighbor(world):
     assert a.count(NEIGHBORS) == [1]
 
 
-def test_forty_full_datagrams_make_no_turn_send_more_than_its_share(world):
+def test_forty_full_datagrams_make_no_duty_cycle_send_more_than_its_share(world):
     a = world.driver("A", "10.0.0.1", 8050)
     for index in range(40):
         host = f"10.9.0.{index}"
@@ -68,7 +68,7 @@ def test_forty_full_datagrams_make_no_turn_send_more_than_its_share(world):
     assert max(turns) == SENDS_PER_TURN
 
 
-def test_a_stranger_is_sent_at_most_three_times_the_bytes_that_it_sent(world):
+def test_an_unknown_host_is_sent_at_most_three_times_the_bytes_that_it_sent(world):
     a = world.driver("A" * 40, "10.0.0.1", 8050)
     # Many names, so that a neighbor could be sent much.
     a.deliver(naive.frame(*entries_of_others(0, 500)), "10.0.0.2", 8050)
@@ -85,7 +85,7 @@ def test_a_stranger_is_sent_at_most_three_times_the_bytes_that_it_sent(world):
         a.socket.sent.clear()
 
 
-def test_a_newcomer_learns_more_names_the_more_it_sends(world):
+def test_a_new_neighbor_is_sent_more_names_the_more_it_sends(world):
     hub = world.driver("H", "10.0.0.1", 8050)
     hub.deliver(naive.frame(*(naive.entry(b"n%d" % i, f"10.1.0.{i}", 9) for i in range(100))))
     new = world.driver("N", "10.0.0.2", 8051, [("10.0.0.1", 8050)])
@@ -102,7 +102,7 @@ def test_neighbors_are_bounded(world, monkeypatch):
     assert a.count(CACHE_ENTRIES) == [9]
 
 
-def test_a_turn_reads_a_bounded_number_of_entries_and_the_next_turn_the_rest(world):
+def test_a_duty_cycle_reads_a_bounded_number_of_entries_and_the_next_one_the_rest(world):
     a = world.driver("A", "10.0.0.1", 8050)
     count = 3 * ENTRIES_PER_TURN // 50
     for index in range(count):

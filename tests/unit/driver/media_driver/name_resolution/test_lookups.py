@@ -12,13 +12,13 @@ from windtunnel.driver.media_driver.name_resolution.lookups import Lookups
 
 
 class Gate(NameService):
-    """A name service that is slow until it is told to answer."""
+    """A name service that blocks until the test opens it."""
 
     def __init__(self, clock, **hosts):
         super().__init__(clock, **hosts)
         self.open = threading.Event()
         self.free = set()
-        """The hosts that are answered at once."""
+        """The hosts that are resolved at once."""
         self.threads = set()
 
     def resolve(self, host, key):
@@ -40,7 +40,7 @@ def collected(lookups, count):
         time.sleep(0.001)
 
 
-def test_a_slow_answer_comes_later_and_in_order(gate):
+def test_slow_results_are_collected_later_and_in_order(gate):
     lookups = Lookups(gate, SystemClock(), is_threaded=True)
     done = []
     first = lookups.submit("one", "endpoint", on_done=done.append)
@@ -56,7 +56,7 @@ def test_a_slow_answer_comes_later_and_in_order(gate):
     lookups.close()
 
 
-def test_a_name_without_an_answer_delays_no_other_name(gate):
+def test_an_unresolved_name_delays_no_other_name(gate):
     gate.free = {"two"}
     lookups = Lookups(gate, SystemClock(), is_threaded=True, workers_max=2)
     first, second = lookups.submit("one", "endpoint"), lookups.submit("two", "endpoint")
@@ -85,12 +85,12 @@ def test_there_are_no_more_workers_than_lookups_in_progress_and_than_the_limit(g
     lookups.close()
 
 
-def test_an_answer_is_there_only_once_it_was_collected(gate):
+def test_a_result_is_available_only_once_it_was_collected(gate):
     gate.open.set()
     lookups = Lookups(gate, SystemClock(), is_threaded=True)
     lookup = lookups.submit("one", "endpoint")
     lookups.close()
-    # The worker ends by itself once it has answered, and may have done so by now.
+    # The worker ends by itself after its result, and may have ended by now.
     for thread in threading.enumerate():
         if thread.name == "windtunnel-names":
             thread.join(30)
@@ -99,21 +99,21 @@ def test_an_answer_is_there_only_once_it_was_collected(gate):
     assert lookup.is_done
 
 
-def test_closing_waits_for_nobody(gate):
+def test_closing_does_not_wait_for_lookups(gate):
     lookups = Lookups(gate, SystemClock(), is_threaded=True)
     lookups.submit("one", "endpoint")
     lookups.close()
     gate.open.set()
 
 
-def test_without_a_thread_the_answer_is_there_at_once(gate):
+def test_without_a_thread_the_result_is_available_at_once(gate):
     gate.open.set()
     lookups = Lookups(gate, ManualClock(), is_threaded=False)
     assert lookups.submit("one", "endpoint").result() == ("10.0.0.1", 0)
     assert gate.threads == {threading.current_thread()}
 
 
-def test_a_failure_names_what_was_asked_and_what_for(gate):
+def test_a_failure_contains_the_name_and_its_parameter(gate):
     gate.open.set()
     lookups = Lookups(gate, ManualClock(), is_threaded=False)
     with pytest.raises(UnknownHostError, match=r"^endpoint=none: unknown host$"):
@@ -122,7 +122,7 @@ def test_a_failure_names_what_was_asked_and_what_for(gate):
         lookups.submit("none", "endpoint", "alias").result()
 
 
-def test_a_name_service_that_breaks_is_a_failed_look_up_and_the_next_is_answered(gate):
+def test_an_error_of_the_name_service_fails_one_lookup_only(gate):
     gate.open.set()
 
     def break_once(host, key):

@@ -7,7 +7,7 @@ from windtunnel.driver.media_driver.name_resolution.name_cache import CacheEntry
 V4, V6 = SocketAddress("10.0.0.1", 8050), SocketAddress("fd00::1", 8050)
 
 
-def test_the_latest_address_of_a_name_wins_and_ipv4_goes_first():
+def test_the_latest_address_of_a_name_is_used_and_ipv4_is_preferred():
     cache = NameCache(100)
     cache.add_or_update(CacheEntry("A", V6, 0))
     assert cache.find("A") == V6
@@ -18,7 +18,7 @@ def test_the_latest_address_of_a_name_wins_and_ipv4_goes_first():
     assert cache.find("a") is None
 
 
-def test_a_name_is_forgotten_at_its_timeout_and_not_before():
+def test_a_name_is_removed_at_its_timeout_and_not_before():
     cache = NameCache(100)
     cache.add_or_update(CacheEntry("A", V4, 5))
     assert cache.expire(104) == 0
@@ -27,7 +27,7 @@ def test_a_name_is_forgotten_at_its_timeout_and_not_before():
     assert cache.find("A") is None
 
 
-def test_a_name_heard_of_again_stays():
+def test_a_name_that_is_announced_again_stays():
     cache = NameCache(100)
     cache.add_or_update(CacheEntry("A", V4, 5))
     cache.add_or_update(CacheEntry("A", V4, 50))
@@ -35,7 +35,7 @@ def test_a_name_heard_of_again_stays():
     assert cache.expire(150) == 1
 
 
-def test_a_flood_of_names_has_an_end(monkeypatch):
+def test_the_number_of_names_is_limited(monkeypatch):
     monkeypatch.setattr(name_cache, "ENTRIES_MAX", 3)
     cache = NameCache(100)
     added = [cache.add_or_update(CacheEntry(f"n{index}", V4, 0)) for index in range(5)]

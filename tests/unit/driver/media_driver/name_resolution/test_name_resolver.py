@@ -51,13 +51,13 @@ def rig():
     return Rig()
 
 
-def test_a_numeric_address_asks_nobody(rig):
+def test_a_numeric_address_needs_no_lookup(rig):
     assert rig.resolver.resolve("10.1.2.3", KEY) == ("10.1.2.3", 0)
     assert rig.resolver.resolve("fe80::1%3", KEY) == ("fe80::1", 3)
     assert rig.system.looked_up == []
 
 
-def test_a_command_waits_for_each_of_its_names_and_asks_once_for_each(rig):
+def test_a_command_waits_for_one_lookup_of_each_of_its_names(rig):
     with pytest.raises(CommandPendingError):
         rig.resolver.resolve("one", KEY)
     with pytest.raises(CommandPendingError):
@@ -72,7 +72,7 @@ def test_a_command_waits_for_each_of_its_names_and_asks_once_for_each(rig):
     assert rig.system.looked_up == ["one", "two"]
 
 
-def test_the_next_command_asks_anew(rig):
+def test_the_next_command_looks_the_name_up_again(rig):
     with pytest.raises(CommandPendingError):
         rig.resolver.resolve("one", KEY)
     rig.commands.let_through()
@@ -85,7 +85,7 @@ def test_the_next_command_asks_anew(rig):
     assert rig.resolver.resolve("one", KEY) == ("10.7.7.7", 0)
 
 
-def test_a_failure_is_told_to_the_command_and_again_to_its_next_try(rig):
+def test_a_failure_is_raised_for_the_command_and_for_its_next_attempt(rig):
     with pytest.raises(CommandPendingError):
         rig.resolver.resolve("none", KEY)
     rig.commands.let_through()
@@ -94,7 +94,7 @@ def test_a_failure_is_told_to_the_command_and_again_to_its_next_try(rig):
             rig.resolver.resolve("none", KEY)
 
 
-def test_a_table_may_answer_at_once_or_name_another_host(rig):
+def test_a_table_may_resolve_a_name_or_substitute_another_host(rig):
     assert rig.resolver.resolve("moved", KEY) == ("10.0.0.8", 0)
     rig.file.set(FIRST_FREE, 1)
     assert rig.resolver.submit("moved", KEY).result() == ("10.0.0.9", 0)
@@ -113,7 +113,7 @@ def test_a_disabled_name_fails_at_once_and_never_reaches_the_system(rig):
     assert rig.system.looked_up == []
 
 
-def test_what_is_looked_up_again_has_a_lane_of_its_own(rig):
+def test_repeated_lookups_have_their_own_queue(rig):
     again = rig.resolver.submit("two", KEY)
     with pytest.raises(CommandPendingError):
         rig.resolver.resolve("one", KEY)
@@ -127,9 +127,7 @@ def test_what_is_looked_up_again_has_a_lane_of_its_own(rig):
 
 
 @pytest.mark.parametrize(("duration_ns", "exceeded"), [(5 * MS, 0), (5 * MS + 1, 1)])
-def test_the_longest_and_the_too_long_are_counted_before_the_answer_is_used(
-    rig, duration_ns, exceeded
-):
+def test_lookup_durations_are_counted_before_the_result_is_used(rig, duration_ns, exceeded):
     rig.system.duration_ns = duration_ns
     with pytest.raises(CommandPendingError):
         rig.resolver.resolve("one", KEY)
@@ -145,7 +143,7 @@ def test_the_longest_and_the_too_long_are_counted_before_the_answer_is_used(
     assert rig.measured == (duration_ns, exceeded)
 
 
-def test_what_a_table_answers_is_measured_too():
+def test_lookups_in_a_table_are_measured():
     class Slow(EmptyNameSource):
         def substitute(self, host, key):
             rig.clock.advance(9 * MS)
@@ -156,7 +154,7 @@ def test_what_a_table_answers_is_measured_too():
     assert rig.measured == (9 * MS, 1)
 
 
-def test_names_take_turns_and_are_closed(rig):
+def test_name_sources_run_in_the_duty_cycle_and_are_closed(rig):
     class Busy(EmptyNameSource):
         is_closed = False
 
@@ -175,7 +173,7 @@ def test_names_take_turns_and_are_closed(rig):
 
 
 @pytest.mark.parametrize("is_polled", [True, False])
-def test_names_are_polled_that_need_it(is_polled):
+def test_name_sources_that_need_polling_are_polled(is_polled):
     class Names(EmptyNameSource):
         pass
 

@@ -57,7 +57,7 @@ class Rig:
         )
 
     def run(self, duration_ns, step_ns=100 * MS):
-        """Let time pass; each question is answered before the next turn."""
+        """Run for a duration; each lookup is completed before the next duty cycle."""
         for _ in range(duration_ns // step_ns):
             self.clock.advance(step_ns)
             self.turn()
@@ -73,7 +73,7 @@ def rig():
     return Rig()
 
 
-def test_a_name_that_moved_is_followed_after_five_seconds_of_silence(rig):
+def test_a_changed_address_is_used_after_five_seconds_of_silence(rig):
     watched = rig.watch()
     rig.system.hosts["far"] = "10.0.0.2"
     rig.run(5 * SECOND)
@@ -86,7 +86,7 @@ def test_a_name_that_moved_is_followed_after_five_seconds_of_silence(rig):
     assert rig.changes == [SECOND_ADDRESS, FIRST]
 
 
-def test_a_name_that_is_heard_from_is_left_alone(rig):
+def test_the_name_of_an_active_peer_is_not_looked_up(rig):
     rig.watch()
     for _ in range(100):
         rig.heard_ns = rig.clock.now_ns()
@@ -94,14 +94,14 @@ def test_a_name_that_is_heard_from_is_left_alone(rig):
     assert rig.system.looked_up == []
 
 
-def test_a_name_that_did_not_move_changes_nothing(rig):
+def test_an_unchanged_address_changes_nothing(rig):
     rig.watch()
     rig.run(20 * SECOND)
     assert rig.system.looked_up == ["far"] * 3
     assert rig.changes == []
 
 
-def test_an_endpoint_is_asked_about_each_second_while_it_is_silent(rig):
+def test_an_endpoint_is_looked_up_each_second_while_it_is_silent(rig):
     rig.watch(retries_each_check=True)
     rig.run(12 * SECOND)
     assert len(rig.system.looked_up) == 6
@@ -113,7 +113,7 @@ def test_a_destination_without_an_address_gets_one(rig):
     assert rig.changes == [FIRST]
 
 
-def test_a_name_that_is_gone_is_an_error_and_asked_about_again(rig):
+def test_a_failed_lookup_is_an_error_and_repeated(rig):
     rig.watch(key="control")
     del rig.system.hosts["far"]
     rig.run(13 * SECOND)
@@ -124,13 +124,13 @@ def test_a_name_that_is_gone_is_an_error_and_asked_about_again(rig):
 
 
 @pytest.mark.parametrize("name", ["10.0.0.1:40123", "[::1]:40123"])
-def test_numbers_do_not_move(rig, name):
+def test_numeric_addresses_are_not_looked_up(rig, name):
     rig.watch(name)
     rig.run(20 * SECOND)
     assert rig.system.looked_up == []
 
 
-def test_what_is_no_longer_watched_is_not_asked_about(rig):
+def test_a_name_that_is_no_longer_watched_is_not_looked_up(rig):
     watched, other = rig.watch(), rig.watch()
     rig.reresolution.unwatch(watched)
     rig.reresolution.unwatch(watched)
@@ -140,7 +140,7 @@ def test_what_is_no_longer_watched_is_not_asked_about(rig):
     assert (watched.address, other.address) == (FIRST, SECOND_ADDRESS)
 
 
-def test_an_answer_that_comes_after_the_end_is_dropped(rig):
+def test_a_result_that_arrives_after_the_end_is_dropped(rig):
     watched = rig.watch()
     rig.system.hosts["far"] = "10.0.0.2"
     while watched.lookup is None:
@@ -152,7 +152,7 @@ def test_an_answer_that_comes_after_the_end_is_dropped(rig):
     assert rig.changes == []
 
 
-def test_one_question_at_a_time_for_a_name(rig):
+def test_a_name_has_one_lookup_at_a_time(rig):
     rig.watch(retries_each_check=True)
     for _ in range(30):
         rig.clock.advance(SECOND)
@@ -161,7 +161,7 @@ def test_one_question_at_a_time_for_a_name(rig):
     assert rig.system.looked_up == ["far"]
 
 
-def test_a_change_may_end_what_is_watched(rig):
+def test_a_change_handler_may_end_the_watch(rig):
     watched = rig.watch()
 
     def end(address):
@@ -175,7 +175,7 @@ def test_a_change_may_end_what_is_watched(rig):
     assert rig.changes == ["ended", SECOND_ADDRESS]
 
 
-def test_an_agent_that_tells_of_silence_is_believed_once_at_a_time(rig):
+def test_a_report_of_silence_causes_one_lookup_at_a_time(rig):
     watched = rig.watch(last_activity_ns=None)
     rig.run(20 * SECOND)
     assert rig.system.looked_up == []
@@ -190,7 +190,7 @@ def test_an_agent_that_tells_of_silence_is_believed_once_at_a_time(rig):
     assert rig.system.looked_up == ["far"] * 2
 
 
-def test_an_agent_that_tells_of_what_is_closed_or_a_number_is_not_heard(rig):
+def test_a_report_about_a_closed_or_numeric_name_is_ignored(rig):
     watched = rig.watch(last_activity_ns=None)
     rig.reresolution.unwatch(watched)
     number = rig.watch("10.0.0.1:40123", last_activity_ns=None)
@@ -201,14 +201,14 @@ def test_an_agent_that_tells_of_what_is_closed_or_a_number_is_not_heard(rig):
     assert watched.lookup is number.lookup is None
 
 
-def test_an_interval_of_zero_never_asks():
+def test_an_interval_of_zero_disables_lookups():
     rig = Rig(interval_ns=0)
     rig.watch()
     rig.run(20 * SECOND)
     assert rig.system.looked_up == []
 
 
-def test_a_change_that_fails_is_an_error_and_tried_again(rig):
+def test_a_change_that_fails_is_an_error_and_retried(rig):
     watched = rig.watch()
 
     def fail(address):

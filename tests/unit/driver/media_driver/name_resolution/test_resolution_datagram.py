@@ -1,4 +1,4 @@
-"""Resolution frames against a naive reference, and invalid frames."""
+"""Resolution frames compared with a naive implementation, and invalid frames."""
 
 import itertools
 import struct
@@ -37,14 +37,14 @@ def naive_entry(entry):
     return naive.entry(encode_name(entry.name), address.host, address.port, entry.age_ms, flags)
 
 
-def test_entries_are_written_as_the_twin_writes_them():
+def test_entries_are_encoded_like_in_the_naive_implementation():
     (datagram,) = encode([A4, B6], 1408)
     assert datagram == naive.frame(naive_entry(A4), naive_entry(B6))
     assert decode(datagram) == Decoded((A4, B6))
 
 
 @given(st.lists(ENTRIES, max_size=30), st.integers(80, 500))
-def test_what_is_sent_is_what_is_read_in_as_few_datagrams_as_fit(entries, length_max):
+def test_encoded_entries_are_decoded_from_the_fewest_datagrams(entries, length_max):
     datagrams = list(encode(entries, length_max))
     assert all(len(datagram) <= length_max for datagram in datagrams)
     fitting = [entry for entry in entries if 8 + len(naive_entry(entry)) <= length_max]
@@ -68,7 +68,7 @@ PIECES = st.one_of(
 
 
 @given(st.lists(PIECES, max_size=4), st.integers(0, 20))
-def test_any_bytes_are_read_as_the_twin_reads_them(pieces, cut):
+def test_any_bytes_are_decoded_like_in_the_naive_implementation(pieces, cut):
     datagram = naive.frame(*pieces)
     datagram = datagram[: max(0, len(datagram) - cut)]
     entries, verdict = naive.read(datagram)
@@ -86,11 +86,11 @@ def test_any_bytes_are_read_as_the_twin_reads_them(pieces, cut):
     [b"", b"\0" * 7, struct.pack("<iBBH", 8, 1, 0, 7), struct.pack("<iBBH", 8, 0, 0, 6)],
     ids=["empty", "short", "version", "another kind"],
 )
-def test_what_is_no_resolution_frame_is_invalid(datagram):
+def test_other_bytes_are_an_invalid_frame(datagram):
     assert decode(datagram) == Decoded((), is_invalid=True)
 
 
-def test_entries_before_a_bad_one_are_heard():
+def test_entries_before_an_invalid_one_are_decoded():
     good = naive_entry(A4)
     assert decode(naive.frame(good, b"\3" + bytes(15))) == Decoded((A4,), unknown_type=3)
     assert decode(naive.frame(good, good[:13])) == Decoded((A4,), is_invalid=True)
@@ -106,7 +106,7 @@ def golden(name):
 
 
 def without_padding(datagram):
-    """The same with zeros behind each name, where real drivers leave old bytes."""
+    """Return the datagram with zeros after each name, where real drivers leave old bytes."""
     return naive.frame(
         *(
             naive.entry(name, host, port, age_ms, 0x80 * is_self)
@@ -124,7 +124,7 @@ def without_padding(datagram):
         ("names-v6", [("tester", "::1", 40654, False), ("other", "10.0.0.9", 7, False)]),
     ],
 )
-def test_frames_of_real_drivers_are_read_and_written_alike(name, expected):
+def test_frames_of_real_drivers_are_decoded_and_encoded_to_the_same_bytes(name, expected):
     datagram = golden(name)
     decoded = decode(datagram)
     assert not decoded.is_invalid

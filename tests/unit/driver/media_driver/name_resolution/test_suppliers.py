@@ -49,7 +49,7 @@ class Rig:
 
 
 @pytest.mark.parametrize("name", ["default", "csv_table", "driver"])
-def test_a_supplier_goes_by_either_of_its_names(name):
+def test_a_supplier_has_two_names(name):
     assert supplier_of(name) == supplier_of(f"aeron_{name}_name_resolver_supplier") == name
     with pytest.raises(ConfigurationError, match="AERON_NAME_RESOLVER_SUPPLIER"):
         supplier_of(name.upper())
@@ -59,7 +59,7 @@ def refuse(code, text):
     raise AssertionError(f"({code}) {text}")
 
 
-def test_bootstrap_neighbors_are_a_list():
+def test_bootstrap_neighbors_are_parsed_as_a_list():
     assert parse_bootstrap_neighbors("localhost:8050,,[::1]:8051,", refuse) == (
         HostPort("localhost", 8050),
         HostPort("::1", 8051),
@@ -68,7 +68,7 @@ def test_bootstrap_neighbors_are_a_list():
     assert len(parse_bootstrap_neighbors(",".join(["a:1"] * 20), refuse)) == 20
 
 
-def test_a_neighbor_that_is_none_is_passed_over_with_a_note():
+def test_an_invalid_neighbor_is_skipped_and_logged():
     noted = []
     found = parse_bootstrap_neighbors(
         "just:wrong,a:1", lambda code, text, kind="": noted.append(text)
@@ -80,12 +80,12 @@ def test_a_neighbor_that_is_none_is_passed_over_with_a_note():
 
 
 @pytest.mark.parametrize("text", ["localhost", "a:b", "a:70000", ",".join(["a:1"] * 21)])
-def test_a_list_without_any_neighbor_is_refused(text):
+def test_a_list_without_any_neighbor_is_rejected(text):
     with pytest.raises(ConfigurationError, match="AERON_DRIVER_RESOLVER_BOOTSTRAP_NEIGHBOR"):
         parse_bootstrap_neighbors(text, refuse)
 
 
-def test_settings_reach_the_gossip():
+def test_settings_are_passed_to_the_resolver():
     context = Context(
         resolver_name="A", resolver_interface="127.0.0.1:8050", mtu_length=4096,
         resolver_neighbor_timeout_ns=3 * MS, resolver_self_resolution_interval_ns=4 * MS,
@@ -112,18 +112,18 @@ def test_settings_reach_the_gossip():
         ({"resolver_name": "A" * 513, "resolver_interface": "0.0.0.0:1"}, "RESOLVER_NAME"),
     ],
 )
-def test_a_driver_without_a_name_or_place_is_refused(settings, named):
+def test_a_driver_without_a_name_or_interface_is_rejected(settings, named):
     with pytest.raises(ConfigurationError, match=named):
         gossip_settings(Context(**settings), SYSTEM, refuse)
 
 
-def test_an_interface_that_is_unknown_is_refused():
+def test_an_unknown_interface_is_rejected():
     context = Context(resolver_name="A", resolver_interface="nowhere:1")
     with pytest.raises(UnknownHostError, match="AERON_DRIVER_RESOLVER_INTERFACE=nowhere"):
         gossip_settings(context, NameService(make_clock()), refuse)
 
 
-def test_an_invoked_driver_waits_for_the_system_and_a_threaded_one_does_not():
+def test_only_an_invoked_driver_waits_for_lookups():
     assert Rig(ManualClock()).resolver.resolve("far", "endpoint") == ("10.0.0.9", 0)
     threaded = Rig(ManualClock(), threading_mode=DEDICATED).resolver
     with pytest.raises(CommandPendingError):
@@ -139,7 +139,7 @@ def test_a_table_is_one_of_the_suppliers():
     assert rig.resolver.resolve("one", "endpoint") == ("10.0.0.9", 0)
 
 
-def test_two_drivers_meet_over_udp():
+def test_two_drivers_discover_each_other_over_udp():
     clock = ManualClock()
     driver = {"name_resolver": "driver", "resolver_interface": "127.0.0.1:0"}
     a = Rig(clock, resolver_name="A", **driver)
@@ -156,14 +156,14 @@ def test_two_drivers_meet_over_udp():
     b.resolver.close()
 
 
-def test_an_interface_that_is_taken_says_so():
+def test_an_interface_in_use_is_reported():
     taken = open_socket(LOOPBACK, SocketOptions())
     with pytest.raises(SocketError, match="in use"):
         UdpResolverSocket(taken.local, SocketOptions())
     taken.close()
 
 
-def test_a_socket_carries_whole_datagrams_and_tells_a_failure():
+def test_a_socket_carries_whole_datagrams_and_reports_errors():
     one, two = (UdpResolverSocket(LOOPBACK, SocketOptions()) for _ in range(2))
     assert one.send(b"hello", two.local) == 5
     assert one.send(b"", two.local) == 0

@@ -40,12 +40,12 @@ def state_of(rig, session_id=SESSION_ID, stream_id=STREAM_ID):
 
 
 def status_messages(rig):
-    """The status messages of the next turn."""
+    """Return the status messages of the next duty cycle."""
     return [status_of(item) for item in rig.turn()]
 
 
 def created(rig):
-    """Sessions that the conductor was asked to make an image for."""
+    """Return the sessions for which the receiver requested an image."""
     return [
         event[dispatcher.SESSION_ID]
         for event in rig.events()
@@ -53,21 +53,21 @@ def created(rig):
     ]
 
 
-def test_data_of_an_unknown_session_asks_its_source_for_a_setup(rig):
+def test_data_of_an_unknown_session_elicits_a_setup_from_its_source(rig):
     rig.deliver(data(0, 100))
     assert status_messages(rig) == [ELICIT]
     assert state_of(rig) == session_state.PENDING_SETUP
     assert created(rig) == []
 
 
-def test_a_setup_is_asked_for_once_a_second(rig):
+def test_a_setup_is_elicited_once_a_second(rig):
     for after_ns, expected in ((0, 1), (0, 0), (999 * MS, 0), (1 * MS, 0), (1, 0), (0, 1)):
         rig.now_ns += after_ns
         rig.deliver(data(0, 100))
         assert len(status_messages(rig)) == expected
 
 
-def test_no_setup_is_asked_for_while_too_many_are_awaited(rig):
+def test_no_setup_is_elicited_while_too_many_are_awaited(rig):
     pending = np.zeros(2, dtype=receiver_state.PENDING_SETUP).view(np.recarray)
     rig.state = rig.state._replace(pending=pending)
     rig.deliver(*(data(0, 100, session_id=session_id) for session_id in (7, 8, 9)))
@@ -96,7 +96,7 @@ def test_sessions_wait_for_less_time_while_too_many_are_awaited(rig):
     assert state_of(rig, 9) == session_state.PENDING_SETUP
 
 
-def test_a_setup_makes_an_image_and_packets_are_ignored_meanwhile(rig):
+def test_a_setup_creates_an_image_and_packets_are_ignored_meanwhile(rig):
     rig.deliver(data(0, 100))
     rig.turn()
     rig.deliver(setup(96), setup(96), data(0, 100))
@@ -122,13 +122,13 @@ def test_a_setup_makes_an_image_and_packets_are_ignored_meanwhile(rig):
     assert rig.state.agent[0].pending_count == 0
 
 
-def test_a_setup_that_was_not_asked_for_makes_an_image_too(rig):
+def test_a_setup_that_was_not_elicited_creates_an_image(rig):
     rig.deliver(setup())
     rig.turn()
     assert created(rig) == [SESSION_ID]
 
 
-def test_an_image_that_could_not_be_made_may_be_tried_again(rig):
+def test_the_creation_of_an_image_is_retried_after_a_failure(rig):
     rig.deliver(setup())
     rig.turn()
     rig.command(receiver_state.IMAGE_FAILED, 0, STREAM_ID, SESSION_ID)
@@ -138,13 +138,13 @@ def test_an_image_that_could_not_be_made_may_be_tried_again(rig):
 
 
 @pytest.mark.parametrize("flags", [0xE0, 0xF0])
-def test_a_stream_that_ended_is_not_asked_for(rig, flags):
+def test_the_setup_of_an_ended_stream_is_not_elicited(rig, flags):
     rig.deliver(heartbeat(0, flags))
     assert status_messages(rig) == []
     assert state_of(rig) == stream_map.ABSENT
 
 
-def test_a_stream_that_nobody_wants_leaves_no_trace(rig):
+def test_a_stream_without_subscriptions_leaves_no_state(rig):
     rig.deliver(data(0, 100, stream_id=OTHER_STREAM), setup(stream_id=OTHER_STREAM))
     assert status_messages(rig) == []
     assert rig.state.sessions.used.sum() == 0
@@ -154,7 +154,7 @@ def test_a_stream_that_nobody_wants_leaves_no_trace(rig):
 @pytest.mark.parametrize(
     "frame", [data(0, 100, stream_id=OTHER_STREAM), setup(stream_id=OTHER_STREAM)]
 )
-def test_a_session_that_nobody_wants_is_remembered_as_such(rig, frame):
+def test_a_session_without_a_subscription_is_recorded_as_ignored(rig, frame):
     rig.interest(OTHER_STREAM, 1234)
     rig.deliver(frame)
     assert status_messages(rig) == []
@@ -163,7 +163,7 @@ def test_a_session_that_nobody_wants_is_remembered_as_such(rig, frame):
 
 
 @pytest.mark.parametrize("session", [None, SESSION_ID])
-def test_a_new_subscription_gives_it_another_chance(rig, session):
+def test_a_new_subscription_clears_ignored_sessions(rig, session):
     rig.interest(OTHER_STREAM, 1234)
     rig.deliver(
         data(0, 100, stream_id=OTHER_STREAM), data(0, 9, stream_id=OTHER_STREAM, session_id=8)
@@ -187,7 +187,7 @@ def test_interest_ends_with_the_last_subscription(rig):
         rig.turn(1_001 * MS)
 
 
-def test_nothing_is_held_against_a_session_once_its_stream_is_given_up(rig):
+def test_removing_the_last_subscription_clears_the_state_of_sessions(rig):
     rig.interest(OTHER_STREAM, 1234)
     rig.deliver(data(0, 100, stream_id=OTHER_STREAM))
     rig.turn()
@@ -199,7 +199,7 @@ def test_nothing_is_held_against_a_session_once_its_stream_is_given_up(rig):
     assert state_of(rig, 1234, STREAM_ID) == session_state.COOL_DOWN
 
 
-def test_a_session_that_cools_down_is_ignored_until_told(rig):
+def test_a_session_that_cools_down_is_ignored_until_the_command(rig):
     stream_map.insert(rig.state.sessions, 0, STREAM_ID, SESSION_ID, session_state.COOL_DOWN)
     rig.deliver(data(0, 100), setup())
     assert status_messages(rig) == []
@@ -228,7 +228,7 @@ def test_a_removed_image_leaves_its_session_free_or_cooling_down(rig, cool_down,
     assert rig.state.agent[0].image_count == 0
 
 
-def test_a_younger_image_silences_an_older_one_and_keeps_the_session(rig):
+def test_a_newer_image_replaces_an_older_one_of_its_session(rig):
     rig.start()
     for field in rig.state.images.dtype.names:
         rig.state.images[1][field] = rig.state.images[0][field]
@@ -249,7 +249,7 @@ def test_a_younger_image_silences_an_older_one_and_keeps_the_session(rig):
         {"mtu": 65_536},
     ],
 )
-def test_an_impossible_setup_is_invalid(rig, fields):
+def test_a_setup_with_impossible_values_is_invalid(rig, fields):
     rig.deliver(setup(**fields))
     rig.turn()
     assert created(rig) == []
@@ -267,8 +267,8 @@ def test_images_of_one_stream_are_limited(rig):
 
 
 @pytest.mark.parametrize("is_multicast", [0, 1])
-def test_a_setup_is_asked_for_at_the_source_or_at_the_control_group(rig, is_multicast):
-    """Even an explicit control address is not asked about a session that another source has."""
+def test_a_setup_is_elicited_from_the_source_or_the_control_group(rig, is_multicast):
+    """An explicit control address gets no elicitation for a session of another source."""
     endpoint = rig.state.endpoints[0]
     endpoint.has_control, endpoint.control_length = 1, 16
     endpoint.is_multicast = is_multicast
@@ -278,7 +278,7 @@ def test_a_setup_is_asked_for_at_the_source_or_at_the_control_group(rig, is_mult
     assert rig.destinations == [rig.pair.names[is_multicast][:16].tobytes()]
 
 
-def test_sessions_that_nobody_wants_never_crowd_out_those_that_somebody_does(rig):
+def test_sessions_without_subscriptions_do_not_displace_others(rig):
     rig.state = rig.state._replace(sessions=stream_map.make_stream_map(16))
     rig.interest(OTHER_STREAM, 1_234_567)
     rig.deliver(*(data(0, 0, session_id=i, stream_id=OTHER_STREAM) for i in range(60)))
@@ -291,7 +291,7 @@ def test_sessions_that_nobody_wants_never_crowd_out_those_that_somebody_does(rig
 
 
 def cool_down(rig, *sessions):
-    """Images of these sessions end in silence, one after the other."""
+    """Create and time out an image of each session."""
     image = rig.state.images[0]
     if image.log_address == 0:
         rig.start()
@@ -304,8 +304,8 @@ def cool_down(rig, *sessions):
         rig.events()
 
 
-def test_sessions_that_cool_down_never_crowd_out_new_ones(rig):
-    """Without a rejoin each session that fell silent cools down for as long as it is subscribed."""
+def test_sessions_that_cool_down_do_not_displace_new_ones(rig):
+    """Without rejoin, a silent session cools down while its subscription exists."""
     images = 4
     rig.state = rig.state._replace(
         sessions=stream_map.make_stream_map(4 * images),
@@ -319,8 +319,8 @@ def test_sessions_that_cool_down_never_crowd_out_new_ones(rig):
     assert created(rig) == [5000]
 
 
-def test_a_session_that_came_back_is_not_forgotten_for_an_older_cool_down(rig):
-    """The session with the oldest note may have an image again, or another wait for its SETUP."""
+def test_a_session_that_returned_is_not_removed_for_an_older_cool_down(rig):
+    """The session with the oldest entry may have an image again, or wait for another SETUP."""
     rig.state = rig.state._replace(cooling=receiver_state.make_cooling(2))
     cool_down(rig, 8, 9)
     rig.command(receiver_state.END_COOL_DOWN, 0, STREAM_ID, 8)
@@ -331,15 +331,15 @@ def test_a_session_that_came_back_is_not_forgotten_for_an_older_cool_down(rig):
     assert [state_of(rig, each) for each in (9, 10)] == [session_state.COOL_DOWN] * 2
 
 
-def test_a_stream_of_zeros_is_not_forgotten_for_a_blank_note(rig):
+def test_a_stream_with_id_zero_is_not_removed_for_an_empty_entry(rig):
     rig.state = rig.state._replace(cooling=receiver_state.make_cooling(4))
     stream_map.insert(rig.state.sessions, 0, 0, 0, session_state.COOL_DOWN)
     cool_down(rig, 8)
     assert state_of(rig, 0, 0) == session_state.COOL_DOWN
 
 
-def test_a_full_queue_of_setups_leaves_room_for_what_must_not_be_lost(rig):
-    """Sessions come in any number; what is let go must be answered all the same."""
+def test_a_flood_of_setups_leaves_space_in_the_queue_for_other_events(rig):
+    """Any number of sessions may arrive; the response to a removal must still be queued."""
     slots = rig.state.images.size + rig.state.endpoints.size
     rig.state = rig.state._replace(events=handoff.make_queue(slots + 20))
     rig.deliver(*(setup(session_id=session) for session in range(40)))
@@ -352,7 +352,7 @@ def test_a_full_queue_of_setups_leaves_room_for_what_must_not_be_lost(rig):
     assert len(events) == 21
 
 
-def test_a_setup_that_found_the_queue_full_is_taken_later(rig):
+def test_a_setup_that_found_the_queue_full_is_accepted_later(rig):
     while handoff.put(rig.state.events, handoff.make_record()):
         pass
     rig.deliver(setup())
@@ -364,8 +364,8 @@ def test_a_setup_that_found_the_queue_full_is_taken_later(rig):
     assert created(rig) == [SESSION_ID]
 
 
-def test_a_session_that_no_note_can_be_kept_of_gets_no_image(rig):
-    """Otherwise it would get one with each SETUP, until there are none left."""
+def test_a_session_without_a_free_entry_gets_no_image(rig):
+    """Otherwise each SETUP would create another image, until no slot is left."""
     sessions = rig.state.sessions
     for session in range(sessions.size - 1):
         assert stream_map.insert(sessions, 9, STREAM_ID, session, session_state.NO_INTEREST)
@@ -379,7 +379,7 @@ def test_a_session_that_no_note_can_be_kept_of_gets_no_image(rig):
     assert created(rig) == [SESSION_ID]
 
 
-def test_a_closed_endpoint_forgets_its_sessions_and_wishes(rig):
+def test_a_closed_endpoint_has_no_sessions_and_no_interest(rig):
     rig.deliver(data(0, 100))
     rig.turn()
     rig.interest(OTHER_STREAM, 1234)
@@ -403,14 +403,14 @@ def test_a_closed_endpoint_forgets_its_sessions_and_wishes(rig):
         wire.pack("nak", 28, 0, 0, wire.NAK, SESSION_ID, STREAM_ID, 7, 0, 32)[:27],
     ],
 )
-def test_what_is_no_frame_is_invalid_and_nothing_more(rig, datagram):
+def test_a_malformed_datagram_is_only_counted_as_invalid(rig, datagram):
     rig.deliver(datagram)
     assert rig.turn() == []
     assert rig.value(system_counters.INVALID_PACKETS) == 1
     assert rig.value(system_counters.BYTES_RECEIVED) == len(datagram)
 
 
-def test_a_frame_that_belongs_elsewhere_is_ignored(rig):
+def test_a_frame_for_a_sender_is_ignored(rig):
     rig.deliver(wire.pack("nak", 28, 0, 0, wire.NAK, SESSION_ID, STREAM_ID, 7, 0, 32))
     assert rig.turn() == []
     assert rig.value(system_counters.INVALID_PACKETS) == 0

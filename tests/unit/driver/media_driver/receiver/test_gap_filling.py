@@ -20,7 +20,7 @@ def rig(tmp_path):
 
 
 def deliver(rig, *numbers):
-    """Let datagrams arrive in this order, and process each. Returns the frames before rcv-pos."""
+    """Deliver datagrams in this order, and process each. Returns the frames before rcv-pos."""
     for number in numbers:
         rig.deliver(data(FRAME * number, FRAME - 32))
         for _ in range(3):
@@ -90,14 +90,14 @@ def test_a_late_heartbeat_and_a_duplicate_are_no_sign_of_an_early_fill(rig):
     assert fills(rig) == (1, 0)
 
 
-def test_all_gaps_that_are_due_are_filled_in_one_turn(rig):
+def test_all_gaps_that_are_due_are_filled_in_one_duty_cycle(rig):
     deliver(rig, *range(1, 30, 2))
     assert fills(rig) == (12, 0)
     rig.turn(DELAY)
     assert fills(rig) == (15, 0)
 
 
-def test_the_open_gaps_and_the_age_of_the_oldest_are_shown(rig):
+def test_counters_show_the_open_gaps_and_the_age_of_the_oldest(rig):
     deliver(rig, 0, 2, 4)
     assert (rig.value(GAPS_OPEN), rig.value(OLDEST_GAP)) == (2, 0)
     rig.turn(5 * MS)

@@ -35,7 +35,7 @@ def reject(rig, reason=b"not wanted"):
     return rig.command(receiver_state.REJECT_IMAGE, 0, len(reason))
 
 
-def test_a_rejected_image_says_why_every_200_ms_and_nothing_else(rig):
+def test_a_rejected_image_sends_only_error_frames_every_200_ms(rig):
     assert reject(rig) == []
     sent = [rig.turn(after) for after in (200 * MS, 1, 200 * MS, 1)]
     assert [len(item) for item in sent] == [0, 1, 0, 1]
@@ -46,7 +46,7 @@ def test_a_rejected_image_says_why_every_200_ms_and_nothing_else(rig):
     assert rig.value(system_counters.ERROR_FRAMES_SENT) == 2
 
 
-def test_a_rejected_image_drops_what_comes_without_a_word(rig):
+def test_a_rejected_image_drops_datagrams_silently(rig):
     reject(rig)
     rig.deliver(data(0, 100), heartbeat(160, 0xE0), data(0, 100)[:-1] + b"\1")
     last_packet_ns = image.shared_acquire(rig.state.words, 0, image.LAST_PACKET_NS)
@@ -74,12 +74,12 @@ def test_naks_for_a_gap_that_remains_let_the_agents_idle(rig):
     assert worked[2:] == 28 * [(0, 0)]
 
 
-def test_a_refusal_is_said_even_where_nothing_was_heard_for_long(rig):
+def test_an_error_frame_is_sent_even_after_a_long_silence(rig):
     reject(rig)
     assert len(of_kind(rig.turn(6 * SECOND), wire.ERR)) == 1
 
 
-def test_the_longest_reason_leaves_whole_with_its_group_tag(rig):
+def test_the_longest_reason_is_sent_completely_with_the_group_tag(rig):
     fill(rig.state.endpoints[0], has_group_tag=1, group_tag=-7)
     reason = bytes(ord("a") + i % 26 for i in range(error.TEXT_LENGTH_MAX))
     reject(rig, reason)
@@ -97,18 +97,18 @@ def rttm(receiver_id, *, flags=0x80, echo=12_345, session_id=SESSION_ID, delta=0
 
 
 @pytest.mark.parametrize(("receiver_id", "responses"), [(OURS, 1), (0, 1), (OURS + 1, 0), (-1, 0)])
-def test_a_round_trip_question_is_echoed_if_it_is_meant_for_us(rig, receiver_id, responses):
+def test_an_rtt_request_is_echoed_if_it_has_our_receiver_id(rig, receiver_id, responses):
     rig.deliver(rttm(receiver_id))
     assert rig.turn() == [rttm(OURS, flags=0)] * responses
     assert rig.destinations[-1] == rig.pair.names[0][:16].tobytes()
 
 
-def test_a_round_trip_question_about_a_stream_without_an_image_is_ignored(rig):
+def test_an_rtt_request_for_a_stream_without_an_image_is_ignored(rig):
     rig.deliver(rttm(OURS, session_id=5))
     assert rig.turn() == []
 
 
-def test_an_echo_leaves_from_the_socket_that_the_question_came_in_on(rig):
+def test_an_rtt_reply_is_sent_from_the_socket_of_the_request(rig):
     rig.add_transport(2, connection=1)
     rig.deliver(rttm(OURS), at=2)
     rig.turn()
@@ -130,7 +130,7 @@ def measure_rtt(rig):
     rec.last_rtt_ns = rig.now_ns
 
 
-def test_round_trips_are_measured_where_congestion_control_wants_to_know(rig):
+def test_round_trips_are_measured_if_congestion_control_needs_them(rig):
     rig.deliver(data(0, 100))
     rig.turn()
     measure_rtt(rig)
@@ -145,14 +145,14 @@ def test_round_trips_are_measured_where_congestion_control_wants_to_know(rig):
     assert len(of_kind(rig.turn(1), wire.RTTM)) == 1
 
 
-def test_an_answer_for_somebody_else_is_no_measurement(rig):
+def test_an_rtt_reply_to_another_receiver_is_ignored(rig):
     measure_rtt(rig)
     rig.deliver(rttm(OURS + 1, flags=0, echo=rig.now_ns - 3 * MS))
     rig.turn()
     assert rig.value(RTT_ID) == 0
 
 
-def test_nobody_is_asked_who_was_not_heard(rig):
+def test_a_silent_connection_gets_no_rtt_request(rig):
     measure_rtt(rig)
     rig.state.images[0].rtt_timeout_ns = 5_100 * MS
     assert of_kind(rig.turn(5_200 * MS), wire.RTTM) == []
@@ -160,7 +160,7 @@ def test_nobody_is_asked_who_was_not_heard(rig):
     assert len(of_kind(rig.turn(), wire.RTTM)) == 1
 
 
-def test_the_session_that_answers_is_told_with_each_status_message_that_is_due(rig):
+def test_the_response_session_is_sent_with_each_periodic_status_message(rig):
     sent = rig.command(receiver_state.SET_RESPONSE_SESSION, 0, 1, -4)
     response_setup = wire.pack(
         "response_setup", 20, 0, 0, wire.RSP_SETUP, SESSION_ID, STREAM_ID, -4
@@ -174,7 +174,7 @@ def test_the_session_that_answers_is_told_with_each_status_message_that_is_due(r
     assert [item[6] for item in rig.turn(201 * MS)] == [wire.SM]
 
 
-def test_status_messages_that_leave_early_tell_no_response_session(rig):
+def test_early_status_messages_are_sent_without_a_response_session(rig):
     rig.command(receiver_state.SET_RESPONSE_SESSION, 0, 1, 5)
     for at in range(0, 16_384, 1024):
         rig.deliver(data(at, 992))
@@ -193,7 +193,7 @@ def test_a_cubic_window_is_in_the_status_message_that_a_loss_forces(rig):
     assert counters.get(rig.pair.values, WINDOW_ID) == 8 * 1408
 
 
-def test_a_session_that_only_sent_its_setup_is_sent_three_times_its_bytes(rig):
+def test_feedback_to_a_session_without_data_is_limited_to_three_times_its_bytes(rig):
     sent = [len(item) for _ in range(20) for item in rig.turn(201 * MS)]
     assert 36 + sum(sent) == 108
     rig.deliver(heartbeat(0))
@@ -228,7 +228,7 @@ def test_naks_leave_a_third_of_what_a_source_has_earned_or_a_kibibyte(rig, earne
     assert spend(rig.state, connection, 36, 1_000, False) == (earned - 28 * naks) // 36
 
 
-def test_what_status_messages_have_spent_is_no_longer_kept_for_them(rig):
+def test_bytes_spent_on_status_messages_are_no_longer_reserved(rig):
     connection = rig.state.connections[0]
     connection.unspent_bytes = 0
     image_connections.earn.py_func(rig.state.images[0], connection, 32)

@@ -36,7 +36,7 @@ def rig(tmp_path):
 
 
 def deliver(rig, *datagrams):
-    """What datagrams add to the counters, the unchanged ones left out."""
+    """Deliver datagrams. Returns the counters that changed, and by how much."""
     before = {name: rig.value(counter_id) for name, counter_id in COUNTED.items()}
     rig.deliver(*datagrams)
     rig.turn()
@@ -57,7 +57,7 @@ def naks(datagrams):
     ]
 
 
-def test_the_first_status_message_leaves_at_once_and_names_the_join_position(tmp_path):
+def test_the_first_status_message_is_sent_at_once_with_the_join_position(tmp_path):
     (first,) = statuses(ReceivingRig(tmp_path).start())
     assert first == {
         "session_id": SESSION_ID,
@@ -71,7 +71,7 @@ def test_the_first_status_message_leaves_at_once_and_names_the_join_position(tmp
     }
 
 
-def test_a_packet_is_filed_where_it_belongs_and_only_there(rig):
+def test_a_packet_is_inserted_only_at_its_position(rig):
     before, packet = rig.log(), data(1408, 500, 100)
     assert deliver(rig, packet) == {}
     assert rig.positions == (0, 1408 + len(packet))
@@ -100,7 +100,7 @@ def test_a_packet_marks_the_pages_that_it_is_written_to(rig):
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 0, 2, 1, 1, 0)])
-def test_any_order_and_any_repetition_make_the_same_log(rig, order):
+def test_packets_in_any_order_and_repetition_give_the_same_log(rig, order):
     packets = [data(0, 1000), data(1056, 1000), pad(2112, 8192)]
     for number in order:
         deliver(rig, packets[number])
@@ -121,7 +121,7 @@ def test_any_order_and_any_repetition_make_the_same_log(rig, order):
         (2**31, 0, {"over": 1}),
     ],
 )
-def test_what_ends_half_a_term_beyond_the_last_status_message_is_an_over_run(
+def test_data_half_a_term_beyond_the_last_status_message_is_an_over_run(
     rig, position, payload, added
 ):
     before = rig.log()
@@ -131,14 +131,14 @@ def test_what_ends_half_a_term_beyond_the_last_status_message_is_an_over_run(
     assert np.array_equal(rig.log(), before) == bool(added)
 
 
-def test_a_pad_counts_in_full_against_the_border(rig):
+def test_the_whole_length_of_a_pad_counts_for_the_over_run_limit(rig):
     deliver(rig, data(0, *[992] * 31))
     assert deliver(rig, pad(31 * 1024, TERM - 31 * 1024)) == {"over": 1}
     assert rig.positions == (31 * 1024, 31 * 1024)
 
 
 def to_quarter(rig, position=16_384):
-    """Have a subscriber consume so far that a status message says so."""
+    """Let the subscriber consume enough for a status message with the new position."""
     for at in range(0, position, 1024):
         deliver(rig, data(at, 992))
     rig.consume(position)
@@ -146,7 +146,7 @@ def to_quarter(rig, position=16_384):
     assert sent[-1]["offset"] == position % TERM
 
 
-def test_what_was_acknowledged_is_an_under_run_and_keeps_nothing_alive(rig):
+def test_acknowledged_data_is_an_under_run_and_does_not_keep_the_image_alive(rig):
     to_quarter(rig)
     last_packet_ns = image.shared_acquire(rig.state.words, 0, image.LAST_PACKET_NS)
     rig.now_ns += 5 * MS
@@ -159,7 +159,7 @@ def test_what_was_acknowledged_is_an_under_run_and_keeps_nothing_alive(rig):
     assert image.shared_acquire(rig.state.words, 0, image.LAST_PACKET_NS) == rig.now_ns
 
 
-def test_packets_before_the_stream_began_are_ignored(rig):
+def test_packets_before_the_start_of_the_stream_are_ignored(rig):
     assert deliver(rig, data(-TERM, 100)) == {}
     assert rig.positions == (0, 0)
 
@@ -182,14 +182,14 @@ def edited(datagram, at, replacement):
         pad(TERM - 64, 128),
     ],
 )
-def test_a_packet_that_contradicts_itself_is_invalid_and_leaves_no_trace(rig, datagram):
+def test_an_inconsistent_packet_is_invalid_and_changes_nothing(rig, datagram):
     before = rig.log()
     assert deliver(rig, datagram) == {"invalid": 1}
     assert np.array_equal(rig.log(), before)
     assert rig.positions == (0, 0)
 
 
-def test_a_heartbeat_tells_how_far_the_sender_is(rig):
+def test_a_heartbeat_advances_the_high_water_mark(rig):
     assert deliver(rig, heartbeat(1056)) == {"heartbeats": 1}
     assert rig.positions == (0, 1056)
     rig.turn()
@@ -197,7 +197,7 @@ def test_a_heartbeat_tells_how_far_the_sender_is(rig):
 
 
 @pytest.mark.parametrize(("back", "added"), [(0, {"heartbeats": 1}), (32, {"under": 1})])
-def test_a_heartbeat_counts_up_to_a_term_behind_the_last_status_message(rig, back, added):
+def test_a_heartbeat_is_accepted_up_to_a_term_before_the_last_status_message(rig, back, added):
     for target in range(16_384, TERM + 16_385, 16_384):
         for at in range(target - 16_384, target, 1024):
             deliver(rig, data(at, 992))
@@ -209,13 +209,13 @@ def test_a_heartbeat_counts_up_to_a_term_behind_the_last_status_message(rig, bac
     assert deliver(rig, heartbeat(behind)) == added
 
 
-def test_a_heartbeat_beyond_the_border_is_an_over_run(rig):
+def test_a_heartbeat_beyond_the_limit_is_an_over_run(rig):
     assert deliver(rig, heartbeat(HALF)) == {"heartbeats": 1}
     assert deliver(rig, heartbeat(HALF + 32)) == {"over": 1}
 
 
 @pytest.mark.parametrize(("flags", "is_revoked"), [(0xE0, 0), (0xF0, 1)])
-def test_the_end_of_a_stream_is_noted_where_everybody_looks(rig, flags, is_revoked):
+def test_the_end_of_a_stream_is_written_to_the_record_and_the_metadata(rig, flags, is_revoked):
     log, meta_at = rig.pair.image_log.log, rig.pair.image_log.meta_at
     deliver(rig, data(0, 100), heartbeat(160))
     assert image.shared_acquire(rig.state.words, 0, image.IS_END_OF_STREAM) == 0
@@ -227,7 +227,7 @@ def test_the_end_of_a_stream_is_noted_where_everybody_looks(rig, flags, is_revok
     assert rig.value(system_counters.PUBLICATION_IMAGES_REVOKED) == is_revoked
 
 
-def test_the_flags_of_data_end_nothing(rig):
+def test_the_flags_of_a_data_frame_do_not_end_the_stream(rig):
     deliver(rig, data(0, 100, flags=0xF0))
     assert image.shared_acquire(rig.state.words, 0, image.IS_END_OF_STREAM) == 0
 
@@ -242,7 +242,7 @@ def test_status_messages_repeat_every_200_ms(rig):
     ]
 
 
-def test_a_status_message_leaves_sooner_when_more_than_a_quarter_was_consumed(rig):
+def test_a_status_message_is_sent_early_when_more_than_a_quarter_was_consumed(rig):
     for at in range(0, 16_384, 1024):
         deliver(rig, data(at, 992))
     rig.consume(HALF // 4)
@@ -252,14 +252,14 @@ def test_a_status_message_leaves_sooner_when_more_than_a_quarter_was_consumed(ri
     assert (sent["offset"], sent["window"]) == (HALF // 4 + 32, HALF)
 
 
-def test_nobody_is_answered_who_was_not_heard_for_5_s(rig):
+def test_a_source_that_was_silent_for_5_s_gets_no_status_messages(rig):
     assert len(statuses(rig.turn(4_999 * MS))) == 1
     assert statuses(rig.turn(201 * MS)) == []
     deliver(rig, data(0, 100))
     assert len(statuses(rig.turn(201 * MS))) == 1
 
 
-def test_transports_that_deliver_are_counted_in_the_log(rig):
+def test_active_transports_are_counted_in_the_log_metadata(rig):
     log, meta_at = rig.pair.image_log.log, rig.pair.image_log.meta_at
     at = meta_at + descriptor.ACTIVE_TRANSPORT_COUNT
     assert log[at] == 1
@@ -268,7 +268,7 @@ def test_transports_that_deliver_are_counted_in_the_log(rig):
     assert log[at] == 0
 
 
-def test_a_draining_image_says_so_at_the_next_status_message_or_at_once(rig):
+def test_a_draining_image_sends_the_end_flag_in_its_next_status_message_or_at_once(rig):
     rig.command(receiver_state.START_DRAINING, 0, 0)
     (sent,) = statuses(rig.turn(201 * MS))
     assert sent["flags"] == 0x40
@@ -278,7 +278,7 @@ def test_a_draining_image_says_so_at_the_next_status_message_or_at_once(rig):
     assert sent["flags"] == 0x40
 
 
-def test_a_gap_is_asked_for_again_and_again_until_it_is_filled(rig):
+def test_naks_for_a_gap_are_repeated_until_it_is_filled(rig):
     deliver(rig, data(1408, 1000))
     naks_sent = naks(rig.turn(1 * MS))
     for after in (50_000, 49_999, 1, 100_000):
@@ -289,7 +289,7 @@ def test_a_gap_is_asked_for_again_and_again_until_it_is_filled(rig):
     assert rig.value(system_counters.NAKS_SENT) == rig.value(NAKS_OUT) == 3
 
 
-def test_an_unreliable_stream_pads_its_gap_and_asks_nobody(tmp_path):
+def test_an_unreliable_stream_pads_its_gap_and_sends_no_nak(tmp_path):
     rig = ReceivingRig(tmp_path, reliable=False)
     rig.start()
     deliver(rig, data(1408, 1000))
@@ -303,6 +303,6 @@ def test_an_unreliable_stream_pads_its_gap_and_asks_nobody(tmp_path):
     assert np.array_equal(rig.log(), before)
 
 
-def test_a_revoked_image_asks_for_nothing(rig):
+def test_a_revoked_image_sends_no_nak(rig):
     deliver(rig, data(1408, 1000), heartbeat(2464, 0xF0))
     assert naks(rig.turn(1 * MS) + rig.turn(1 * MS)) == []

@@ -1,4 +1,4 @@
-"""The NAKs of one turn: how many leave at once, for what, and how many a source may cause."""
+"""The NAKs of one duty cycle: how many, their ranges, and the limit per source."""
 
 import struct
 
@@ -25,7 +25,7 @@ def rig(tmp_path):
 
 
 def make_gaps(rig, count):
-    """Let every second slot of a stream arrive, so that all NAKs are due after 5 ms."""
+    """Deliver every second slot of a stream; all NAKs are due after 5 ms."""
     rig.state.images[0].nak_delay_ns = 5 * MS
     for gap in range(count):
         rig.deliver(data(2 * SLOT * gap + SLOT, 0))
@@ -40,7 +40,7 @@ def naks_of(datagrams):
     return [struct.unpack_from("<ii", item, 20) for item in found]
 
 
-def test_the_naks_of_a_turn_leave_together_oldest_first(rig):
+def test_the_naks_of_a_duty_cycle_are_sent_together_oldest_first(rig):
     make_gaps(rig, GAPS)
     assert naks_of(rig.turn(5 * MS - 1)) == []
     naks_sent, at_once = [], []
@@ -54,7 +54,7 @@ def test_the_naks_of_a_turn_leave_together_oldest_first(rig):
     assert (rig.value(NAKS_OUT), rig.value(system_counters.NAKS_SENT)) == (GAPS, GAPS)
 
 
-def test_each_connection_is_sent_its_naks_from_its_own_socket(rig):
+def test_each_connection_gets_its_naks_from_its_own_socket(rig):
     rig.add_transport(2, connection=1)
     rig.deliver(data(SLOT, 0), at=1)
     rig.deliver(data(3 * SLOT, 0), at=2)
@@ -66,7 +66,7 @@ def test_each_connection_is_sent_its_naks_from_its_own_socket(rig):
     assert rig.value(NAKS_OUT) == 4
 
 
-def test_repeated_naks_are_no_work(rig):
+def test_repeated_naks_do_not_count_as_work(rig):
     rig.deliver(data(1024, 992))
     rig.turn()
     found, worked = [], []
@@ -80,7 +80,7 @@ def test_repeated_naks_are_no_work(rig):
     assert found[1:] == [(0, 0)] * (len(found) - 1)
 
 
-def test_retries_and_the_repair_time_are_shown(rig):
+def test_counters_show_retries_and_the_repair_time(rig):
     rig.deliver(data(1024, 992))
     rig.turn()
     rig.turn(MS)
@@ -118,14 +118,14 @@ def test_a_configured_control_address_is_sent_all_naks(rig):
     assert len(naks_of(rig.turn(5 * MS))) == 10
 
 
-def test_an_image_with_one_active_gap_keeps_less_for_later(rig):
+def test_an_image_with_one_active_gap_reserves_fewer_bytes(rig):
     rig.state.images[0].is_nak_all_gaps = 0
     rig.deliver(*10 * [data(0, 992)])
     rig.turn()
     assert rig.state.connections[0].unspent_bytes <= image_connections.UNSPENT_BYTES_MAX == 4_096
 
 
-def test_nothing_is_asked_for_after_the_stream_was_revoked(rig):
+def test_no_naks_are_sent_after_the_stream_was_revoked(rig):
     rig.deliver(data(SLOT, 0))
     rig.turn()
     rig.turn(MS)

@@ -31,7 +31,7 @@ def test_each_message_of_a_datagram_is_stamped_at_its_offset():
     assert found == bytes(expected)
 
 
-def test_the_reserved_value_is_always_there():
+def test_the_reserved_value_always_has_space():
     datagram = data(0, 0, 5)
     expected = bytearray(datagram)
     for at in (24, 56):
@@ -39,13 +39,13 @@ def test_the_reserved_value_is_always_there():
     assert stamped(datagram, -8) == bytes(expected)
 
 
-def test_what_begins_no_message_keeps_its_bytes():
+def test_frames_that_start_no_message_are_not_changed():
     for datagram in (data(0, 100, flags=0x40), data(0, 100, flags=0), pad(0, 64), data(0, 7)):
         assert stamped(datagram, 0) == datagram
     assert stamped(data(0, 100), NO_STAMP) == data(0, 100)
 
 
-def test_a_heartbeat_looks_like_a_message_and_carries_none():
+def test_a_heartbeat_is_not_timestamped():
     assert stamped(heartbeat(0), 0) == heartbeat(0)
 
 

@@ -52,7 +52,7 @@ def control_of(rig, mailbox):
     }
 
 
-def test_frames_of_any_socket_feed_the_image_of_the_endpoint(rig):
+def test_frames_of_any_socket_are_inserted_into_the_endpoints_image(rig):
     rig.start()
     rig.add_transport(2, connection=1)
     rig.deliver(data(0, 992))
@@ -65,7 +65,7 @@ def test_frames_of_any_socket_feed_the_image_of_the_endpoint(rig):
     assert rig.positions == (2048, 2048)
 
 
-def test_a_setup_on_any_socket_makes_the_image_of_the_endpoint(rig):
+def test_a_setup_on_any_socket_creates_the_endpoints_image(rig):
     rig.add_transport(2, connection=1)
     rig.deliver(setup(), at=2)
     rig.turn()
@@ -74,7 +74,7 @@ def test_a_setup_on_any_socket_makes_the_image_of_the_endpoint(rig):
     assert event[19] == 2
 
 
-def test_every_live_connection_is_answered_from_its_own_socket(rig):
+def test_every_active_connection_gets_feedback_from_its_own_socket(rig):
     rig.start()
     rig.add_transport(2, connection=1)
     rig.deliver(heartbeat(0))
@@ -91,7 +91,7 @@ def test_every_live_connection_is_answered_from_its_own_socket(rig):
     assert receiver_ids == {(99).to_bytes(8, "little")}
 
 
-def test_a_socket_that_fell_silent_is_not_answered_while_another_is(rig):
+def test_a_silent_connection_gets_no_feedback_while_another_is_active(rig):
     rig.start()
     rig.add_transport(2, connection=1)
     rig.deliver(data(0, 0), at=2)
@@ -103,7 +103,7 @@ def test_a_socket_that_fell_silent_is_not_answered_while_another_is(rig):
     assert {mailbox for mailbox, _ in rig.sent} == {1}
 
 
-def test_transports_that_deliver_are_counted_in_the_log(rig):
+def test_active_transports_are_counted_in_the_log_metadata(rig):
     log, at = rig.pair.image_log.log, rig.pair.image_log.meta_at + descriptor.ACTIVE_TRANSPORT_COUNT
     rig.start()
     rig.add_transport(2, connection=1)
@@ -130,7 +130,7 @@ def test_a_stream_ends_when_it_has_ended_on_every_connection(rig):
     assert descriptor.end_of_stream_position_acquire(log, meta_at) == 96
 
 
-def test_a_destination_that_is_gone_holds_no_end_back_and_hears_nothing(rig):
+def test_a_removed_destination_does_not_delay_the_end_and_gets_no_feedback(rig):
     rig.start()
     rig.add_transport(2, connection=1)
     rig.deliver(data(0, 0), at=2)
@@ -144,7 +144,7 @@ def test_a_destination_that_is_gone_holds_no_end_back_and_hears_nothing(rig):
     assert rig.state.agent[0].endpoint_count == 1
 
 
-def test_an_endpoint_keeps_its_streams_when_a_destination_goes(rig):
+def test_an_endpoint_keeps_its_streams_when_a_destination_is_removed(rig):
     rig.add_transport(2, connection=1)
     rig.command(receiver_state.REMOVE_ENDPOINT, 2)
     rig.deliver(setup())
@@ -155,7 +155,7 @@ def test_an_endpoint_keeps_its_streams_when_a_destination_goes(rig):
     ]
 
 
-def test_an_explicit_control_address_is_asked_at_once_and_every_second(rig):
+def test_an_explicit_control_address_gets_elicitations_at_once_and_every_second(rig):
     sent = rig.add_transport(2, serves=2, **control_of(rig, 0))
     assert setup_requests(sent) == [REQUESTED]
     assert rig.destinations[-1] == rig.pair.names[0][:16].tobytes()
@@ -182,7 +182,7 @@ def test_a_setup_that_waits_at_a_new_socket_finds_its_subscription(rig):
     assert event[:2] == [receiver_state.CREATE_IMAGE, 2]
 
 
-def test_nothing_is_asked_once_the_socket_is_gone(rig):
+def test_a_removed_socket_sends_no_elicitations(rig):
     rig.add_transport(2, serves=2, **control_of(rig, 0))
     rig.command(receiver_state.ADD_INTEREST, 2, STREAM_ID, 0, 0)
     rig.command(receiver_state.REMOVE_ENDPOINT, 2)
@@ -190,7 +190,7 @@ def test_nothing_is_asked_once_the_socket_is_gone(rig):
     assert rig.state.agent[0].eliciting_count == 0
 
 
-def test_a_session_that_is_wanted_by_its_id_is_asked_for_by_its_id(rig):
+def test_an_elicitation_for_a_subscribed_session_has_its_session_id(rig):
     rig.add_transport(2, serves=2, **control_of(rig, 0))
     wanted = REQUESTED | {"session_id": 77, "stream_id": 5}
     assert setup_requests(rig.command(receiver_state.ADD_INTEREST, 2, 5, 1, 77)) == [wanted]
@@ -198,7 +198,7 @@ def test_a_session_that_is_wanted_by_its_id_is_asked_for_by_its_id(rig):
     assert setup_requests(rig.command(receiver_state.REQUEST_SETUP, 2, 5, 77)) == [wanted]
 
 
-def test_a_changed_control_address_is_where_everything_goes_from_then_on(rig):
+def test_feedback_goes_to_a_changed_control_address(rig):
     rig.start()
     rig.add_transport(2, connection=1, **control_of(rig, 0))
     rig.deliver(data(0, 0), at=2)
@@ -216,7 +216,7 @@ def test_a_changed_control_address_is_where_everything_goes_from_then_on(rig):
     assert rig.value(system_counters.RESOLUTION_CHANGES) == 1
 
 
-def test_when_a_socket_was_last_heard_is_told(rig):
+def test_the_time_of_the_last_frame_of_a_socket_is_reported(rig):
     activity = rig.state.endpoint_words
     rig.add_transport(2, connection=1)
     before_ns = rig.now_ns
@@ -234,7 +234,7 @@ def test_when_a_socket_was_last_heard_is_told(rig):
     assert receive_endpoint.last_activity_acquire(activity, 2) == rig.now_ns
 
 
-def test_a_failing_socket_is_reported_when_nothing_else_is(rig):
+def test_a_socket_error_is_reported_when_no_other_event_is_pending(rig):
     rig.start()
     fill(rig.state.endpoints[0], fd=1_000_000)
     rig.turn(201 * MS)
@@ -243,7 +243,7 @@ def test_a_failing_socket_is_reported_when_nothing_else_is(rig):
 
 
 @pytest.mark.parametrize("limit", [1, 2])
-def test_a_stream_with_as_many_images_as_it_may_have_is_reported(rig, limit):
+def test_a_stream_with_the_maximum_number_of_images_is_reported(rig, limit):
     rig.state.agent[0].session_limit = limit
     rig.start()
     rig.deliver(setup(session_id=8), setup(session_id=9))
@@ -255,7 +255,7 @@ def test_a_stream_with_as_many_images_as_it_may_have_is_reported(rig, limit):
         assert [kind[0] for kind in kinds] == 2 * [receiver_state.CREATE_IMAGE]
 
 
-def test_an_image_that_came_too_late_gets_no_packets(rig):
+def test_an_image_created_too_late_gets_no_packets(rig):
     rig.deliver(setup())
     rig.turn()
     rig.interest(STREAM_ID, gone=True)

@@ -1,4 +1,4 @@
-"""A GRO packet changes an image as its datagrams would that arrive one by one."""
+"""A GRO packet changes an image like its datagrams that arrive one by one."""
 
 import random
 
@@ -70,7 +70,7 @@ def rigs(tmp_path):
 
 
 def receive(rig, packet: bytes, segment_length: int = 0) -> None:
-    """Let the receiver process a message; of a GRO packet, the length of its datagrams is given."""
+    """Let the receiver process a message. For a GRO packet, give the length of its datagrams."""
     inbox = rig.state.inbox
     at = transport.incoming_at(inbox, 0)
     inbox.slots[at : at + len(packet)] = np.frombuffer(packet, np.uint8)
@@ -162,7 +162,7 @@ def test_a_run_ends_at_the_end_of_its_term(rigs):
     assert rigs[0][0].positions[1] == TERM + 2 * LENGTH
 
 
-def test_a_run_ends_before_a_frame_that_is_there(rigs):
+def test_a_run_ends_before_an_existing_frame(rigs):
     both(rigs, run_of(3 * LENGTH, 1))
     assert inserted(rigs[0][0], run_of(0, 5)) == 3
     receive(rigs[1][0], b"".join(run_of(0, 3)), LENGTH)

@@ -1,4 +1,4 @@
-"""Destinations against a list, and each rule on its own."""
+"""Destinations compared with a list, and each rule separately."""
 
 from types import SimpleNamespace
 
@@ -142,7 +142,7 @@ def test_agrees_with_its_naive_twin(steps, is_dynamic):
     assert not table.rows[:FIRST].last_activity_ns.any()
 
 
-def test_a_receiver_keeps_its_place_when_it_is_seen_from_another_address():
+def test_a_receiver_keeps_its_entry_when_its_address_changes():
     table = Table(tracker.DYNAMIC)
     table.on_status(7, ("10.0.0.1", 40_001), 5)
     table.on_status(7, ("10.0.0.2", 40_001), 6)
@@ -151,7 +151,7 @@ def test_a_receiver_keeps_its_place_when_it_is_seen_from_another_address():
     assert len(table.places()) == 2
 
 
-def test_two_receivers_behind_one_address_are_two_only_once_they_have_names():
+def test_two_receivers_at_one_address_are_distinguished_by_receiver_id():
     table = Table(tracker.MANUAL)
     table.add(1, ("10.0.0.1", 40_001), 0)
     assert table.find(7, ("10.0.0.1", 40_001)) == 0
@@ -159,14 +159,14 @@ def test_two_receivers_behind_one_address_are_two_only_once_they_have_names():
     assert table.find(8, ("10.0.0.1", 40_001)) is None
 
 
-def test_a_status_message_from_a_stranger_adds_nothing_in_manual_mode():
+def test_a_status_message_of_an_unknown_receiver_adds_nothing_in_manual_mode():
     table = Table(tracker.MANUAL)
     table.on_status(7, ("10.0.0.1", 40_001), 5)
     assert table.places() == []
 
 
 @pytest.mark.parametrize(("age", "count"), [(tracker.TIMEOUT_NS, 1), (tracker.TIMEOUT_NS + 1, 0)])
-def test_a_silent_destination_goes(age, count):
+def test_a_silent_destination_is_removed(age, count):
     table = Table(tracker.DYNAMIC)
     table.on_status(7, ("10.0.0.1", 40_001), 5)
     table.expire(5 + age)
@@ -196,7 +196,7 @@ CROWDS = st.lists(
 
 @given(CROWDS)
 @settings(max_examples=10, deadline=None)
-def test_a_crowded_table_agrees_with_its_naive_twin(crowd):
+def test_a_full_table_agrees_with_its_naive_twin(crowd):
     table, twin, now = Table(tracker.DYNAMIC), Destinations(True, tracker.TIMEOUT_NS), 0
     for number, (address, is_accepted, delay) in enumerate(crowd):
         now += delay
@@ -206,7 +206,7 @@ def test_a_crowded_table_agrees_with_its_naive_twin(crowd):
 
 
 def fill(table, is_accepted):
-    """Four hosts use all places."""
+    """Use all entries for receivers of four hosts."""
     for number in range(tracker.DESTINATIONS_MAX):
         table.on_status(number, (f"10.0.0.{number % 4}", 1000 + number), number, is_accepted)
 
@@ -233,7 +233,7 @@ def test_a_receiver_of_a_publication_is_not_replaced_until_it_is_silent():
     assert table.places()[0].address == ("10.0.9.9", 1)
 
 
-def test_one_host_uses_only_its_share_of_the_places():
+def test_one_host_uses_only_its_share_of_the_entries():
     table = Table(tracker.DYNAMIC)
     for number in range(tracker.HOST_DESTINATIONS_MAX + 5):
         table.on_status(number, ("10.0.0.1", 1000 + number), number, is_accepted=False)
@@ -256,7 +256,7 @@ def test_one_address_is_one_destination_whatever_receiver_ids_it_claims():
     assert len(table.places()) == 2
 
 
-def test_what_is_no_address_is_no_destination():
+def test_an_invalid_address_is_no_destination():
     table = Table(tracker.DYNAMIC)
     table.call(tracker.on_status, table.values, 7, np.zeros(28, np.uint8), 0, True, 5)
     assert table.places() == []

@@ -1,4 +1,4 @@
-"""Flow control against a dict of members, and each rule on its own."""
+"""Flow control compared with a dict of members, and each rule separately."""
 
 import numpy as np
 import pytest
@@ -113,7 +113,7 @@ def test_a_group_agrees_with_its_naive_twin(steps, strategy, least):
         assert flow.is_ready() == (len(twin.members) >= least)
 
 
-def test_max_follows_the_fastest_and_waits_for_nobody():
+def test_max_follows_the_fastest_receiver():
     flow = Flow("max", least=3)
     assert flow.is_ready()
     assert [flow.on_status(1, 100), flow.on_status(2, 64), flow.on_status(3, 128, done=True)] == [
@@ -156,7 +156,7 @@ def test_only_receivers_with_the_tag_are_waited_for():
     assert flow.members() == {1}
 
 
-def test_without_any_member_strangers_move_the_limit_unless_members_are_required():
+def test_without_members_other_receivers_move_the_limit_unless_members_are_required():
     assert Flow("tagged").on_status(1, 1000, tag=5) == 1000
     flow = Flow("tagged", least=1)
     assert flow.on_status(1, 1000, tag=5) == 0
@@ -165,7 +165,7 @@ def test_without_any_member_strangers_move_the_limit_unless_members_are_required
     assert flow.is_ready()
 
 
-def test_a_group_too_small_moves_nothing():
+def test_a_group_that_is_too_small_does_not_move_the_limit():
     flow = Flow(least=2)
     assert flow.on_status(1, 1000) == 0
     assert (flow.is_ready(), flow.idle()) == (False, 0)
@@ -178,14 +178,14 @@ def test_a_group_too_small_moves_nothing():
 
 
 @pytest.mark.parametrize(("after", "is_member"), [(TIMEOUT, True), (TIMEOUT + 1, False)])
-def test_a_silent_member_is_forgotten_in_an_idle_turn(after, is_member):
+def test_a_silent_member_is_removed_in_an_idle_cycle(after, is_member):
     flow = Flow()
     flow.on_status(1, 100)
     flow.idle(after)
     assert (1 in flow.members()) == is_member
 
 
-def test_a_member_that_refuses_the_stream_is_waited_for_no_longer_whatever_its_tag():
+def test_a_member_that_rejects_the_stream_is_removed_whatever_its_tag():
     flow = Flow("tagged")
     flow.on_status(1, 1000, tag=TAG)
     flow.on_status(2, 980, tag=TAG)
@@ -194,7 +194,7 @@ def test_a_member_that_refuses_the_stream_is_waited_for_no_longer_whatever_its_t
     assert flow.members() == {1}
 
 
-def test_the_limit_is_held_while_a_receiver_that_asked_for_a_setup_catches_up():
+def test_the_limit_is_held_while_a_receiver_that_elicited_a_setup_joins():
     flow = Flow()
     flow.on_status(1, 1000)
     flow.want_setup()
@@ -217,7 +217,7 @@ def test_a_receiver_that_joins_ends_the_hold():
 
 
 @pytest.mark.parametrize("wish", [None, 5])
-def test_a_wish_for_a_setup_by_a_stranger_holds_nothing(wish):
+def test_an_elicitation_without_the_tag_does_not_hold_the_limit(wish):
     flow = Flow("tagged")
     flow.on_status(1, 1000, tag=TAG)
     flow.want_setup(wish)
@@ -225,7 +225,7 @@ def test_a_wish_for_a_setup_by_a_stranger_holds_nothing(wish):
     assert flow.on_status(1, 2000, tag=TAG) == 2000
 
 
-def test_a_setup_without_members_holds_nothing():
+def test_a_setup_without_members_does_not_hold_the_limit():
     flow = Flow()
     flow.want_setup()
     flow.setup()

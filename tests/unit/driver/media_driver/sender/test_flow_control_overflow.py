@@ -15,13 +15,13 @@ FILLERS = range(1_000_000, 1_000_000 + PLACES)
 READER = 7
 TIMEOUT = 40
 HOLD_MAX = TIMEOUT + TIMEOUT // flow_control.OVERFLOW_PERIODS
-"""The longest that a limit of a receiver without a place is held, up to the next idle turn."""
+"""The longest time that a receiver without an entry holds the limit, up to the idle cycle."""
 STATUS_INTERVAL = 2
 WINDOW = 64
 
 
 def full_flow(limit, *, strategy="min", tag=None):
-    """A group of which all places are taken by receivers with this limit."""
+    """Return a group whose entries are all used by receivers with this limit."""
     flow = Flow(strategy, timeout=TIMEOUT)
     for receiver in FILLERS:
         flow.on_status(receiver, limit, WINDOW, tag=tag)
@@ -30,7 +30,7 @@ def full_flow(limit, *, strategy="min", tag=None):
 
 
 def set_fillers(flow, limit, heard):
-    """As if each filler had reported this limit at this time."""
+    """Set the limit and time of the last status message of each filler."""
     places = flow.receivers[FIRST : FIRST + PLACES]
     chosen = places[places.receiver_id >= FILLERS.start]
     chosen.limit, chosen.last_status_ns = limit, heard
@@ -38,7 +38,7 @@ def set_fillers(flow, limit, heard):
 
 
 @pytest.mark.parametrize("strategy", ["min", "tagged"])
-def test_a_paused_receiver_is_waited_for_when_all_places_were_taken_before_it(strategy):
+def test_a_paused_receiver_is_waited_for_when_all_entries_were_used_before(strategy):
     tag = TAG if strategy == "tagged" else None
     flow = full_flow(1000, strategy=strategy, tag=tag)
     for number in range(10 * TIMEOUT // STATUS_INTERVAL):
@@ -49,7 +49,7 @@ def test_a_paused_receiver_is_waited_for_when_all_places_were_taken_before_it(st
         assert flow.limit == 1000
 
 
-def test_a_paused_receiver_is_waited_for_when_all_places_are_taken_after_it():
+def test_a_paused_receiver_is_waited_for_when_all_entries_are_used_afterwards():
     flow = Flow(timeout=TIMEOUT)
     flow.on_status(READER, 1000)
     for receiver in FILLERS:
@@ -64,7 +64,7 @@ def test_a_paused_receiver_is_waited_for_when_all_places_are_taken_after_it():
 
 
 @pytest.mark.parametrize(("silence", "limit"), [(TIMEOUT, 990), (HOLD_MAX + 1, 1000)])
-def test_a_silent_receiver_without_a_place_is_waited_for_until_the_timeout(silence, limit):
+def test_a_silent_receiver_without_an_entry_is_waited_for_until_the_timeout(silence, limit):
     flow = full_flow(1000)
     flow.on_status(READER, 990)
     flow.idle()
@@ -74,7 +74,7 @@ def test_a_silent_receiver_without_a_place_is_waited_for_until_the_timeout(silen
     assert flow.limit == limit
 
 
-def test_one_long_wait_between_idle_turns_forgets_no_receiver_early():
+def test_a_long_time_between_idle_cycles_removes_no_receiver_early():
     flow = full_flow(1000)
     for silence in (100 * TIMEOUT, TIMEOUT):
         flow.now += silence
@@ -84,7 +84,7 @@ def test_one_long_wait_between_idle_turns_forgets_no_receiver_early():
 
 
 @pytest.mark.parametrize(("limit", "has_backlog"), [(936, True), (935, False)])
-def test_a_late_receiver_without_a_place_is_waited_for_once_it_is_within_a_window(
+def test_a_late_receiver_without_an_entry_is_waited_for_once_it_is_within_a_window(
     limit, has_backlog
 ):
     flow = full_flow(1000)
@@ -92,7 +92,7 @@ def test_a_late_receiver_without_a_place_is_waited_for_once_it_is_within_a_windo
     assert flow.idle() == (limit if has_backlog else 1000)
 
 
-def test_a_receiver_without_a_place_is_waited_for_when_its_window_shrinks():
+def test_a_receiver_without_an_entry_is_waited_for_when_its_window_shrinks():
     flow = full_flow(1000)
     flow.on_status(READER, 1000, WINDOW)
     for _ in range(3 * HOLD_MAX):
@@ -103,7 +103,7 @@ def test_a_receiver_without_a_place_is_waited_for_when_its_window_shrinks():
     assert flow.limit == 1000 - WINDOW + 1
 
 
-def test_a_window_is_forgotten_with_the_last_receiver_without_a_place():
+def test_the_window_is_reset_with_the_last_receiver_without_an_entry():
     flow = full_flow(1000)
     flow.on_status(READER, 1000, 10 * WINDOW)
     for _ in range(HOLD_MAX + 1):
@@ -113,7 +113,7 @@ def test_a_window_is_forgotten_with_the_last_receiver_without_a_place():
     assert flow.idle() == 1000
 
 
-def test_a_receiver_that_leaves_or_lacks_the_tag_holds_nobody_without_a_place():
+def test_a_receiver_that_leaves_or_lacks_the_tag_does_not_hold_the_limit():
     flow = full_flow(1000, strategy="tagged", tag=TAG)
     flow.on_status(READER, 990, tag=TAG, done=True)
     flow.on_status(READER, 990)
@@ -121,7 +121,7 @@ def test_a_receiver_that_leaves_or_lacks_the_tag_holds_nobody_without_a_place():
     assert flow.idle() == 1000
 
 
-def test_a_receiver_gets_the_first_place_that_is_free():
+def test_a_receiver_gets_the_first_free_entry():
     flow = full_flow(1000)
     flow.on_status(READER, 990)
     flow.on_status(FILLERS[0], 1000, done=True)
@@ -132,7 +132,7 @@ def test_a_receiver_gets_the_first_place_that_is_free():
     assert len(flow.members()) == PLACES
 
 
-def test_a_receiver_without_a_place_is_waited_for_when_all_others_have_left():
+def test_a_receiver_without_an_entry_is_waited_for_when_all_others_have_left():
     flow = full_flow(1000)
     flow.on_status(READER, 990)
     set_fillers(flow, 1000, flow.now - TIMEOUT - 1)
@@ -148,7 +148,7 @@ def test_a_receiver_without_a_place_is_waited_for_when_all_others_have_left():
     assert flow.limit == 1100
 
 
-def test_the_first_receiver_without_a_place_ends_the_hold_of_a_setup():
+def test_the_first_receiver_without_an_entry_ends_the_hold_of_a_setup():
     flow = full_flow(1000)
     flow.want_setup()
     flow.setup()
@@ -158,7 +158,7 @@ def test_the_first_receiver_without_a_place_ends_the_hold_of_a_setup():
     assert flow.on_status(READER, 1500, 500) == 1500
 
 
-def test_a_further_receiver_without_a_place_leaves_the_hold_of_a_setup_to_its_timeout():
+def test_a_further_receiver_without_an_entry_does_not_end_the_hold_of_a_setup():
     flow = full_flow(1000)
     flow.on_status(READER, 1900, 1000)
     flow.want_setup()
@@ -170,7 +170,7 @@ def test_a_further_receiver_without_a_place_leaves_the_hold_of_a_setup_to_its_ti
     assert flow.on_status(READER, 1900, 1000) == 1900
 
 
-def test_a_group_that_reads_moves_on_by_a_window_in_each_hold():
+def test_an_active_group_advances_by_a_window_in_each_hold():
     flow = full_flow(WINDOW)
     readers, holds = range(8), 10
     for _ in range(holds * (HOLD_MAX + 2 * STATUS_INTERVAL) // STATUS_INTERVAL):
@@ -200,8 +200,8 @@ FOREVER = 10**12
 
 @given(steps=STEPS)
 @example(steps=[("status", 1, 0, 1, 0), ("idle", 1, 0, 1, 0)])
-def test_a_group_without_free_places_never_goes_further_than_its_naive_twin(steps):
-    """The fillers stay, but for a few that give up their place; each reader moves only forwards."""
+def test_a_group_without_free_entries_never_exceeds_its_naive_twin(steps):
+    """The fillers stay, except for a few that leave; each reader only moves forwards."""
     filled = 256
     flow, twin = Flow(timeout=TIMEOUT), Group(TIMEOUT, 0)
     flow.now = FOREVER

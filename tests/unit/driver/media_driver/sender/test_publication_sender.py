@@ -22,7 +22,7 @@ def rig(tmp_path):
     return SendingRig(tmp_path)
 
 
-def test_a_setup_leaves_at_once_and_then_every_100_ms_until_somebody_answers(rig):
+def test_setups_are_sent_at_once_and_every_100_ms_until_a_status_message(rig):
     rig.offer(100)
     opening = rig.turn()
     assert kinds(opening) == ["setup"]
@@ -35,7 +35,7 @@ def test_a_setup_leaves_at_once_and_then_every_100_ms_until_somebody_answers(rig
     assert "setup" not in kinds([d for _ in range(5) for d in rig.turn(100 * MS)])
 
 
-def test_a_setup_says_where_the_sender_is(rig):
+def test_a_setup_has_the_sender_position(rig):
     rig.start()
     rig.offer(1000, 1000)
     rig.turn()
@@ -60,7 +60,7 @@ def test_a_setup_says_where_the_sender_is(rig):
     )
 
 
-def test_an_elicited_setup_leaves_once(rig):
+def test_an_elicited_setup_is_sent_once(rig):
     rig.start()
     rig.turn(100 * MS)
     elicit = wire.pack("status_message", 36, 0, 0x80, wire.SM, SESSION_ID, STREAM_ID, 0, 0, 0, 5)
@@ -70,7 +70,7 @@ def test_an_elicited_setup_leaves_once(rig):
     assert "setup" not in kinds([d for _ in range(3) for d in rig.turn(100 * MS)])
 
 
-def test_a_stream_that_ended_answers_no_wish_for_a_setup(rig):
+def test_an_ended_stream_sends_no_elicited_setup(rig):
     rig.start()
     rig.command(sender_state.END_PUBLICATION, SLOT, 0)
     rig.turn(100 * MS)
@@ -80,7 +80,7 @@ def test_a_stream_that_ended_answers_no_wish_for_a_setup(rig):
     assert "setup" not in kinds([d for _ in range(4) for d in rig.turn(100 * MS)])
 
 
-def test_heartbeats_leave_100_ms_after_the_last_thing_that_left(rig):
+def test_heartbeats_are_sent_100_ms_after_the_last_datagram(rig):
     rig.turn()
     rig.turn()
     rig.deliver_status(0, 4096)
@@ -96,7 +96,7 @@ def test_heartbeats_leave_100_ms_after_the_last_thing_that_left(rig):
 
 
 def revoke(rig):
-    """What a publisher does to the log when it takes its stream back."""
+    """Revoke the stream in its log, as a publisher does."""
     descriptor.put_is_publication_revoked_release(rig.pair.log.log, rig.pair.log.meta_at)
 
 
@@ -113,9 +113,7 @@ def revoke(rig):
         (0, 0, 1, EOS | REVOKED),
     ],
 )
-def test_a_heartbeat_says_where_and_how_the_stream_ends(
-    rig, signal_eos, is_ended, is_revoked, flags
-):
+def test_a_heartbeat_has_the_end_position_and_flags(rig, signal_eos, is_ended, is_revoked, flags):
     rig.record.signal_eos = signal_eos
     rig.start()
     rig.offer(100)
@@ -131,7 +129,7 @@ def test_a_heartbeat_says_where_and_how_the_stream_ends(
     )
 
 
-def test_frames_leave_as_they_lie_in_the_log_and_whole(rig):
+def test_whole_frames_are_sent_as_they_are_in_the_log(rig):
     rig.start()
     rig.offer(100, 200, 1500, 4000)
     sent = rig.turn()
@@ -143,7 +141,7 @@ def test_frames_leave_as_they_lie_in_the_log_and_whole(rig):
     assert rig.value(system_counters.BYTES_SENT) == sum(map(len, sent)) + heartbeats
 
 
-def test_nothing_leaves_beyond_the_limit(rig):
+def test_nothing_is_sent_beyond_the_limit(rig):
     rig.start(window=2048)
     rig.offer(1000, 1000, 1000)
     sent = [item for _ in range(3) for item in rig.turn()]
@@ -154,7 +152,7 @@ def test_nothing_leaves_beyond_the_limit(rig):
     assert rig.positions == (2112, 2112)
 
 
-def test_being_held_back_is_counted_once_until_something_leaves(rig):
+def test_back_pressure_is_counted_once_until_data_is_sent(rig):
     rig.start(window=1056)
     rig.offer(1000, 1000, 1000)
     counted = []
@@ -167,8 +165,8 @@ def test_being_held_back_is_counted_once_until_something_leaves(rig):
     assert counted == [(1, 1), (1, 1), (2, 2), (2, 2)]
 
 
-def test_what_did_not_fit_behind_what_left_is_held_back_at_once(rig):
-    """As the C driver counts: when it finds out, and again in the turn that sends nothing."""
+def test_back_pressure_after_sent_data_is_counted_at_once(rig):
+    """Like in the C driver: counted when detected, and again in the cycle that sends nothing."""
     rig.start(window=1500)
     rig.offer(100)
     rig.turn()
@@ -180,7 +178,7 @@ def test_what_did_not_fit_behind_what_left_is_held_back_at_once(rig):
     assert rig.value(SND_BPE) == 2
 
 
-def test_a_revoked_stream_is_connected_no_more_whoever_speaks_last(rig):
+def test_a_revoked_stream_stays_disconnected(rig):
     rig.start()
     # The conductor says so before the sender knows, and the sender contradicts it meanwhile.
     assert rig.is_connected()
@@ -189,7 +187,7 @@ def test_a_revoked_stream_is_connected_no_more_whoever_speaks_last(rig):
     assert not rig.is_connected()
 
 
-def test_a_frame_that_does_not_fit_the_limit_is_not_cut(rig):
+def test_a_frame_that_does_not_fit_the_limit_is_not_truncated(rig):
     rig.start(window=512)
     rig.offer(1000)
     assert rig.turn() == []
@@ -198,7 +196,7 @@ def test_a_frame_that_does_not_fit_the_limit_is_not_cut(rig):
     assert rig.value(SND_BPE) == 0
 
 
-def test_room_for_its_header_lets_a_pad_out_so_the_limit_may_be_passed_by_it(rig):
+def test_a_pad_is_sent_if_its_header_fits_the_limit(rig):
     rig.start()
     rig.fill_to(TERM - 1024)
     rig.deliver_status(rig.value(SND_POS), 64)
@@ -213,14 +211,14 @@ def test_room_for_its_header_lets_a_pad_out_so_the_limit_may_be_passed_by_it(rig
 
 
 def abort(rig, position, length):
-    """Make padding of the frame of a message that its publisher gave up."""
+    """Turn the frame of an aborted message into padding."""
     at = rig.pair.log.base(position) + position % TERM
     assert int(rig.pair.log.log[at : at + 4].view("<i4")[0]) == length
     rig.pair.log.log[at + 6] = wire.PAD
 
 
 def leave_in_one_send(lengths, are_pads, room, mtu, most):
-    """Position and length on the wire of each datagram of a send: the slow, obvious way."""
+    """Return position and length of each datagram of a send, computed naively."""
     frames, at = [], 0
     for length, is_pad in zip(lengths, are_pads, strict=True):
         frames.append((at, 32 if is_pad else length, length, is_pad))
@@ -239,7 +237,7 @@ def leave_in_one_send(lengths, are_pads, room, mtu, most):
     return found, reached
 
 
-def test_the_limit_is_passed_by_one_pad_however_many_wait(rig):
+def test_at_most_one_pad_exceeds_the_limit(rig):
     rig.record.max_messages_per_send = 64
     rig.start(window=1408)
     rig.offer(*[1344] * 23, 1000)
@@ -251,7 +249,7 @@ def test_the_limit_is_passed_by_one_pad_however_many_wait(rig):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_one_send_goes_as_far_as_the_obvious_one_and_so_does_a_resend(rig, seed):
+def test_sends_and_retransmits_agree_with_a_naive_implementation(rig, seed):
     chance = random.Random(seed)
     lengths = [32 * chance.randint(2, 44) for _ in range(30)]
     are_pads = [chance.random() < 0.4 for _ in lengths]
@@ -285,7 +283,7 @@ def test_one_send_ends_with_a_full_packet(tmp_path, payload, permitted, expected
     assert [len(each) for each in rig.turn()] == [payload + 32] * expected
 
 
-def test_a_send_that_fails_is_tried_again(rig):
+def test_a_failed_send_is_retried(rig):
     rig.start()
     rig.offer(1000, 1000)
     box = rig.pair.links.mailboxes[0]
@@ -297,7 +295,7 @@ def test_a_send_that_fails_is_tried_again(rig):
     assert b"".join(rig.turn()) == rig.bytes_of(0, 2112)
 
 
-def test_what_left_of_a_batch_is_not_sent_twice(rig):
+def test_the_sent_part_of_a_batch_is_not_sent_again(rig):
     rig.start()
     rig.offer(*[1300] * 4)
     rings, ring_length = rig.pair.links.rings, rig.pair.links.memory.size // 4
@@ -326,7 +324,7 @@ def test_what_left_of_a_batch_is_not_sent_twice(rig):
         (32, 1024, None),
     ],
 )
-def test_a_nak_is_answered_with_whole_frames_of_what_was_sent(rig, begin, length, expected):
+def test_a_nak_causes_a_retransmit_of_whole_sent_frames(rig, begin, length, expected):
     rig.start(window=3168)
     rig.offer(1000, 1000, 1000, 1000)
     rig.turn()
@@ -348,7 +346,7 @@ def retransmits_for_nak(rig, position, length):
     return rig.value(system_counters.RETRANSMITS_SENT) - before
 
 
-def test_the_same_range_is_sent_again_only_after_the_linger(rig):
+def test_the_same_range_is_retransmitted_only_after_the_linger(rig):
     rig.start()
     rig.offer(1000, 1000)
     rig.turn()
@@ -360,7 +358,7 @@ def test_the_same_range_is_sent_again_only_after_the_linger(rig):
     assert retransmits_for_nak(rig, 1056, 1056) == 1
 
 
-def test_a_nak_of_long_ago_or_of_no_term_is_not_answered(rig):
+def test_a_nak_for_an_old_or_invalid_term_is_ignored(rig):
     rig.start()
     rig.fill_to(TERM + 4096)
     oldest = TERM + 4096 - TERM // 2 - TERM // 8
@@ -371,7 +369,7 @@ def test_a_nak_of_long_ago_or_of_no_term_is_not_answered(rig):
     assert retransmits_for_nak(rig, -TERM, 1056) == 0
 
 
-def test_a_nak_for_what_precedes_the_stream_is_not_answered_whatever_the_log_contains(rig):
+def test_a_nak_for_data_before_the_stream_is_ignored(rig):
     rig.start()
     rig.offer(1000)
     rig.turn()
@@ -383,7 +381,7 @@ def test_a_nak_for_what_precedes_the_stream_is_not_answered_whatever_the_log_con
     assert rig.value(system_counters.NAKS_RECEIVED) == rig.value(NAKS_IN) == 3
 
 
-def test_a_stream_begins_where_its_record_says(rig):
+def test_a_stream_starts_at_the_position_in_its_record(rig):
     rig.start()
     rig.offer(1000, 1000)
     rig.turn()
@@ -395,8 +393,8 @@ def test_a_stream_begins_where_its_record_says(rig):
     assert retransmits_for_nak(rig, 1056, 1056) == 1
 
 
-def test_a_new_publication_in_an_old_slot_answers_naks_of_its_own(rig):
-    """What lingered for the old stream must not suppress the new one's."""
+def test_a_new_publication_in_an_old_slot_retransmits_its_own_data(rig):
+    """A retransmit that lingers for the old stream must not suppress those of the new one."""
     rig.start()
     rig.offer(1000)
     rig.turn()
@@ -408,7 +406,7 @@ def test_a_new_publication_in_an_old_slot_answers_naks_of_its_own(rig):
     assert retransmits_for_nak(rig, 0, 1056) == 1
 
 
-def test_what_was_let_go_is_silent(rig):
+def test_a_removed_publication_sends_nothing(rig):
     rig.start()
     rig.offer(1000)
     retire(rig)

@@ -1,4 +1,4 @@
-"""What a publication with retransmit ranges sends again, and when."""
+"""What a publication with retransmit ranges retransmits, and when."""
 
 import itertools
 import random
@@ -49,7 +49,7 @@ def publish(rig, count, window=32_768):
 
 
 def resent(rig, turns=2):
-    """Return the ranges of positions that left in some turns, one for each datagram."""
+    """Return the position range of each datagram sent in some duty cycles."""
     found = []
     for _ in range(turns):
         for datagram in rig.turn():
@@ -65,7 +65,7 @@ def frames(*numbers):
 
 
 @pytest.mark.parametrize("is_group", [0, 1])
-def test_naks_for_several_ranges_are_answered_once_each_within_the_linger(rig, is_group):
+def test_each_range_is_retransmitted_once_within_the_linger(rig, is_group):
     rig.record.is_group = is_group
     publish(rig, 8)
     for number in (1, 5, 3, 1, 5, 3):
@@ -86,7 +86,7 @@ def test_naks_for_several_ranges_are_answered_once_each_within_the_linger(rig, i
     assert rig.value(RANGES) == 0
 
 
-def test_only_the_parts_that_are_not_under_way_are_sent(rig):
+def test_only_parts_without_a_pending_retransmit_are_sent(rig):
     publish(rig, 8)
     rig.deliver_nak(FRAME * 2, FRAME)
     rig.deliver_nak(FRAME * 5, FRAME)
@@ -107,7 +107,7 @@ def test_a_retransmit_waits_for_the_configured_delay(rig):
     assert resent(rig) == frames(1)
 
 
-def test_a_turn_sends_a_share_of_retransmits_and_new_data(rig):
+def test_a_duty_cycle_sends_a_share_of_retransmits_and_new_data(rig):
     rig.record.max_messages_per_send = 4
     most = range_sender.RETRANSMITS_PER_TURN
     rig.start()
@@ -154,7 +154,7 @@ def test_a_range_that_took_several_turns_lingers_from_the_last(rig):
         (-65_536, FRAME, []),
     ],
 )
-def test_whole_frames_of_what_was_sent_leave_and_nothing_else(rig, begin, length, expected):
+def test_only_whole_sent_frames_are_retransmitted(rig, begin, length, expected):
     rig.start(window=3 * FRAME)
     rig.offer(*[FRAME - 32] * 4)
     rig.turn()
@@ -175,9 +175,7 @@ def test_whole_frames_of_what_was_sent_leave_and_nothing_else(rig, begin, length
         (2 * FRAME, 2 * FRAME, 2 * FRAME, [2, 3]),
     ],
 )
-def test_nothing_from_before_the_beginning_of_the_stream_leaves(
-    rig, initial, begin, length, expected
-):
+def test_data_before_the_start_of_the_stream_is_not_sent(rig, initial, begin, length, expected):
     publish(rig, 4)
     rig.plant(-FRAME, FRAME)
     rig.record.initial_position = initial
@@ -210,7 +208,7 @@ def test_payload_that_looks_like_a_frame_of_another_session_is_not_sent(rig):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_what_is_sent_again_is_what_an_obvious_sender_sends(rig, seed):
+def test_retransmits_agree_with_a_naive_sender(rig, seed):
     chance = random.Random(seed)
     rig.record.max_messages_per_send = chance.choice([1, 4, 64])
     count = 20
@@ -233,7 +231,7 @@ def test_what_is_sent_again_is_what_an_obvious_sender_sends(rig, seed):
         sent_at |= dict.fromkeys(expected, rig.now_ns)
 
 
-def test_a_destination_that_fails_does_not_make_the_others_hear_a_range_again_and_again(rig):
+def test_a_failing_destination_does_not_repeat_a_range_to_the_others(rig):
     rig.serve_destinations(
         destination_tracker.MANUAL, SocketAddress("10.0.0.1", 20_002), SocketAddress("10.0.0.9", 1)
     )
@@ -339,7 +337,7 @@ def test_the_linger_is_the_round_trip_and_a_deviation_within_bounds(rig, samples
     assert round_trip.linger_ns(rig.record) == linger
 
 
-def test_a_receiver_that_measured_nothing_is_answered_at_its_first_retry(rig):
+def test_a_receiver_without_a_measurement_gets_a_retransmit_at_its_first_retry(rig):
     rig.record.rtt_request_ns = rig.now_ns
     round_trip.on_reply(rig.state, SLOT, rig.now_ns, rig.now_ns + 250 * MS)
     assert 250 * MS < round_trip.linger_ns(rig.record) < nak_schedule.INITIAL_REPAIR_NS
@@ -347,7 +345,7 @@ def test_a_receiver_that_measured_nothing_is_answered_at_its_first_retry(rig):
 
 @pytest.mark.parametrize("round_trip_ns", [10 * MS, 40 * MS, 250 * MS, 1_000 * MS])
 @pytest.mark.parametrize("samples", [1, 3, 30])
-def test_a_retry_is_answered_although_the_receiver_has_measured_more_often(
+def test_a_retry_gets_a_retransmit_although_the_receiver_has_measured_more_often(
     rig, round_trip_ns, samples
 ):
     for _ in range(samples):
@@ -389,7 +387,7 @@ def test_a_receiver_behind_the_end_of_the_stream_is_published(rig):
     assert rig.record.is_behind == 0
 
 
-def test_nobody_is_behind_a_revoked_stream(rig):
+def test_no_receiver_is_behind_a_revoked_stream(rig):
     publish(rig, 2)
     rig.command(sender_state.END_PUBLICATION, SLOT, 1)
     rig.turn()

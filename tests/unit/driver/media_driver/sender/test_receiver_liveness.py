@@ -1,4 +1,4 @@
-"""Receiver liveness against a dict with times."""
+"""Receiver liveness compared with a dict of times."""
 
 import pytest
 from hypothesis import given
@@ -52,7 +52,7 @@ def test_agrees_with_its_naive_twin(steps):
     assert not receivers[FIRST + MOST :].receiver_id.any()
 
 
-def test_a_receiver_beyond_the_most_replaces_the_one_that_was_silent_for_longest():
+def test_a_receiver_beyond_the_maximum_replaces_the_one_silent_for_longest():
     receivers, twin, count = receiver_liveness.make_receivers(3), Receivers(MOST), 0
     order = [*range(MOST), *range(MOST // 2), *range(MOST, MOST + 3), MOST, 0]
     for now, receiver in enumerate(order):
@@ -64,7 +64,7 @@ def test_a_receiver_beyond_the_most_replaces_the_one_that_was_silent_for_longest
 
 
 @pytest.mark.parametrize(("age_ns", "alive"), [(4, 1), (5, 0)])
-def test_silence_counts_from_the_last_status_message(age_ns, alive):
+def test_the_timeout_starts_at_the_last_status_message(age_ns, alive):
     receivers = receiver_liveness.make_receivers(1)
     count = receiver_liveness.on_receiver_alive(receivers, 0, 0, 7, 0, 100)
     assert receiver_liveness.expire(receivers, 0, count, 5, 100 + age_ns) == alive

@@ -1,4 +1,4 @@
-"""The retransmit handler against a list of actions."""
+"""The retransmit handler compared with a list of actions."""
 
 import pytest
 from hypothesis import given
@@ -58,7 +58,7 @@ def test_agrees_with_its_naive_twin(steps, is_group, delay):
 
 
 @pytest.mark.parametrize(("later", "is_answered"), [(9, False), (10, True)])
-def test_the_same_request_is_answered_again_after_the_linger(later, is_answered):
+def test_the_same_request_is_accepted_again_after_the_linger(later, is_answered):
     actions = Actions(1, False, 0)
     assert actions.request(7, 64, 128, 100)
     actions.time_passes(100 + later)
@@ -69,13 +69,13 @@ def test_the_same_request_is_answered_again_after_the_linger(later, is_answered)
     ("term", "offset", "is_answered"),
     [(7, 64, False), (7, 160, False), (7, 192, True), (7, 32, True), (8, 64, True)],
 )
-def test_only_a_start_inside_a_live_action_is_ignored(term, offset, is_answered):
+def test_only_a_request_that_starts_inside_an_active_action_is_ignored(term, offset, is_answered):
     actions = Actions(1, False, 0)
     actions.request(7, 64, 128, 100)
     assert bool(actions.request(term, offset, 4096, 101)) == is_answered
 
 
-def test_a_unicast_stream_gives_its_only_action_away_and_a_group_overflows():
+def test_a_unicast_stream_replaces_its_only_action_and_a_group_overflows():
     unicast, group = Actions(16, False, 0), Actions(2, True, 0)
     for offset in (0, 1024, 2048):
         assert unicast.request(7, offset, 32, 100)

@@ -1,4 +1,4 @@
-"""Retransmit ranges against sets of units, and at their bounds."""
+"""Retransmit ranges compared with sets of units, and at their bounds."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -79,7 +79,7 @@ def test_agrees_with_its_naive_twin(steps):
 
 
 @given(steps=STEPS)
-def test_what_a_nak_asks_for_is_sent_at_once_unless_it_was_sent_within_its_linger(steps):
+def test_a_requested_range_is_sent_at_once_unless_sent_within_its_linger(steps):
     ranges, now, sent_at = Ranges(), 100, {}
     for pause, first, count, _, _, _ in steps:
         now += pause
@@ -92,7 +92,7 @@ def test_what_a_nak_asks_for_is_sent_at_once_unless_it_was_sent_within_its_linge
 
 
 @given(steps=STEPS)
-def test_everything_asked_for_is_sent_however_little_a_turn_may_send(steps):
+def test_every_requested_unit_is_sent_even_with_a_small_share_per_cycle(steps):
     ranges, now, requested, sent_at = Ranges(), 100, set(), {}
     for pause, first, count, _, most, _ in (*steps, *[(1, 0, 0, 0, 8, 0)] * 20):
         now += pause
@@ -107,7 +107,7 @@ def test_everything_asked_for_is_sent_however_little_a_turn_may_send(steps):
     assert sorted(requested) == sorted(sent_at)
 
 
-def test_a_row_that_is_full_takes_no_more_but_what_it_has_is_kept():
+def test_a_full_row_rejects_ranges_and_keeps_those_that_it_has():
     ranges = Ranges()
     for number in range(RANGES_MAX):
         assert ranges.request(64 * number, 64 * number + 32, 0) == (0, False)

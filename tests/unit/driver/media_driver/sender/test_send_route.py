@@ -73,7 +73,7 @@ def test_every_kind_of_frame_goes_to_all_destinations(manual):
     assert set(to(replies)) == everybody()
 
 
-def test_bytes_are_counted_once_however_many_hear_them(manual):
+def test_bytes_are_counted_once_for_all_destinations(manual):
     rig = manual
     connect(rig)
     before = rig.value(system_counters.BYTES_SENT)
@@ -83,7 +83,7 @@ def test_bytes_are_counted_once_however_many_hear_them(manual):
     assert rig.value(SND_POS) == 2112
 
 
-def test_another_destination_is_first_each_time(manual):
+def test_each_send_starts_with_another_destination(manual):
     rig = manual
     connect(rig)
     leaders = []
@@ -96,7 +96,7 @@ def test_another_destination_is_first_each_time(manual):
     assert leaders[0] in itertools.islice(turns, 3)
 
 
-def test_destinations_come_and_go_by_command(manual):
+def test_destinations_are_added_and_removed_by_command(manual):
     rig = manual
     assert rig.value(DESTINATIONS_ID) == 3
     connect(rig)
@@ -117,7 +117,7 @@ def test_destinations_come_and_go_by_command(manual):
     assert rig.value(system_counters.RESOLUTION_CHANGES) == 1
 
 
-def test_without_destinations_the_stream_moves_on(rig):
+def test_without_destinations_the_position_advances(rig):
     rig.serve_destinations(destination_tracker.MANUAL)
     connect(rig)
     rig.offer(1000)
@@ -126,7 +126,7 @@ def test_without_destinations_the_stream_moves_on(rig):
     assert rig.value(system_counters.SHORT_SENDS) == 0
 
 
-def test_a_destination_without_an_address_is_passed_over(rig):
+def test_a_destination_without_an_address_is_skipped(rig):
     rig.serve_destinations(destination_tracker.MANUAL, FIRST)
     rig.command_address(state_of.ADD_DESTINATION, 7, None)
     rig.turn()
@@ -139,7 +139,7 @@ def test_a_destination_without_an_address_is_passed_over(rig):
     assert to(rig.turn_addressed(100 * MS)) == [str(FIRST)]
 
 
-def test_a_destination_that_is_full_for_a_moment_holds_nobody_up(manual):
+def test_a_destination_with_a_full_socket_does_not_delay_others(manual):
     rig = manual
     connect(rig)
     rig.offer(1300)
@@ -172,7 +172,7 @@ def test_a_failing_destination_holds_the_position_and_is_reported(manual):
     assert rig.value(SND_POS) == 1056
 
 
-def test_whoever_sends_a_status_message_is_a_destination_in_dynamic_mode(rig):
+def test_the_source_of_a_status_message_is_a_destination_in_dynamic_mode(rig):
     rig.state.endpoints[0].destinations_id = DESTINATIONS_ID
     rig.serve_destinations(destination_tracker.DYNAMIC)
     assert rig.turn(100 * MS) == []
@@ -187,7 +187,7 @@ def test_whoever_sends_a_status_message_is_a_destination_in_dynamic_mode(rig):
     assert set(to(rig.turn_addressed())) == {str(FIRST), str(SECOND)}
 
 
-def test_a_status_message_that_is_refused_makes_nobody_a_destination(rig):
+def test_a_rejected_status_message_adds_no_destination(rig):
     rig.serve_destinations(destination_tracker.DYNAMIC)
     rig.deliver_status(32_768 + 32, 0, source=FIRST)
     rig.deliver_status(0, 32_768 + 32, source=SECOND)
@@ -198,7 +198,7 @@ def test_a_status_message_that_is_refused_makes_nobody_a_destination(rig):
     assert rig.state.endpoints[0].destinations_count == 0
 
 
-def test_a_flood_of_elicitations_keeps_no_reader_out_in_dynamic_mode(rig):
+def test_a_flood_of_elicitations_does_not_displace_receivers_in_dynamic_mode(rig):
     rig.serve_destinations(destination_tracker.DYNAMIC)
     for number in range(destination_tracker.DESTINATIONS_MAX + 44):
         source = SocketAddress(f"10.0.7.{number % 5}", 1_000 + number)
@@ -213,7 +213,7 @@ def test_a_flood_of_elicitations_keeps_no_reader_out_in_dynamic_mode(rig):
 
 
 @pytest.mark.parametrize(("stream_id", "session_id"), [(0, 0), (STREAM_ID, SESSION_ID)])
-def test_an_elicitor_that_loses_its_place_at_once_still_gets_a_setup(rig, stream_id, session_id):
+def test_an_elicitor_that_is_replaced_at_once_still_gets_a_setup(rig, stream_id, session_id):
     rig.serve_destinations(destination_tracker.DYNAMIC)
     host_max = destination_tracker.HOST_DESTINATIONS_MAX
 
@@ -263,7 +263,7 @@ def test_a_silent_manual_destination_stays_and_its_name_is_looked_up_again(manua
     assert rig.state.endpoints[0].destinations_count == 3
 
 
-def test_a_response_stream_goes_to_whoever_asked_for_its_setup_last(rig):
+def test_a_response_stream_is_sent_to_the_last_elicitor(rig):
     rig.pair.links.mailboxes[0].peer_length = 0
     rig.record.route = network_publication.TO_REQUESTER
     rig.begin()
@@ -283,7 +283,7 @@ def test_a_response_stream_goes_to_whoever_asked_for_its_setup_last(rig):
     assert to(rig.turn_addressed(100 * MS))[0] == str(SECOND)
 
 
-def test_a_stream_that_ended_learns_no_requester(rig):
+def test_an_ended_stream_ignores_elicitations(rig):
     rig.pair.links.mailboxes[0].peer_length = 0
     rig.record.route = network_publication.TO_REQUESTER
     rig.begin()
@@ -294,7 +294,7 @@ def test_a_stream_that_ended_learns_no_requester(rig):
     assert rig.record.requester_length == 0
 
 
-def test_a_channel_that_moved_is_sent_to_at_its_new_address(rig):
+def test_a_changed_endpoint_address_is_used(rig):
     rig.pair.links.mailboxes[0].peer_length = 0
     rig.begin()
     rig.command_address(state_of.CHANGE_ENDPOINT_ADDRESS, 0, SECOND)
@@ -303,7 +303,7 @@ def test_a_channel_that_moved_is_sent_to_at_its_new_address(rig):
     assert rig.value(system_counters.RESOLUTION_CHANGES) == 1
 
 
-def test_a_slow_member_holds_back_a_group_and_one_that_left_does_not(rig):
+def test_a_slow_member_limits_a_group_until_it_leaves(rig):
     rig.serve_destinations(destination_tracker.MANUAL, FIRST, SECOND)
     rig.state.flows[SLOT].strategy = 1
     rig.state.flows[SLOT].receiver_timeout_ns = 5 * NS_PER_SECOND
@@ -325,7 +325,7 @@ def test_a_slow_member_holds_back_a_group_and_one_that_left_does_not(rig):
     assert rig.value(SND_POS) == 4 * 1056
 
 
-def test_no_event_takes_the_place_of_an_answer(manual):
+def test_events_leave_space_in_the_queue_for_responses(manual):
     rig = manual
     capacity = (rig.state.events.size - 192) // 192
     slots = rig.state.publications.size + rig.state.endpoints.size

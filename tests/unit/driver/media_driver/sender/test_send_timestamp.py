@@ -17,7 +17,7 @@ BEFORE = 64
 
 
 def stamped(frame, length, offset):
-    """The bytes that changed: (did the kernel say so, where, what)."""
+    """Return (result of the kernel, offset of the changed bytes, changed bytes)."""
     log = np.zeros(BEFORE + 256, np.uint8)
     log[BEFORE : BEFORE + len(frame)] = np.frombuffer(frame, np.uint8)
     before = log.copy()
@@ -37,7 +37,7 @@ def frame_of(length, kind=wire.DATA):
     offset=st.one_of(st.just(RESERVED_OFFSET), st.integers(0, 100)),
     kind=st.sampled_from([wire.DATA, wire.PAD]),
 )
-def test_is_written_where_it_fits_and_nowhere_else(frame_length, length, offset, kind):
+def test_a_timestamp_is_written_only_where_it_fits(frame_length, length, offset, kind):
     found = stamped(frame_of(frame_length, kind), length, offset)
     is_whole = 32 <= frame_length <= length and kind == wire.DATA
     fits = offset == RESERVED_OFFSET or 32 + offset + 8 <= frame_length
@@ -48,7 +48,7 @@ def test_is_written_where_it_fits_and_nowhere_else(frame_length, length, offset,
 
 
 @pytest.mark.parametrize("offset", [RESERVED_OFFSET, 0, 8])
-def test_the_first_frame_of_each_datagram_leaves_with_the_time(tmp_path, offset):
+def test_the_first_frame_of_each_datagram_has_the_send_time(tmp_path, offset):
     rig = SendingRig(tmp_path)
     rig.record.has_send_timestamp, rig.record.send_timestamp_offset = 1, offset
     rig.start()
@@ -69,7 +69,7 @@ def test_the_first_frame_of_each_datagram_leaves_with_the_time(tmp_path, offset)
     assert later >= ended
 
 
-def test_a_channel_that_does_not_ask_sends_what_was_offered(tmp_path):
+def test_a_channel_without_a_timestamp_offset_sends_unchanged_frames(tmp_path):
     rig = SendingRig(tmp_path)
     rig.start()
     rig.offer(100)

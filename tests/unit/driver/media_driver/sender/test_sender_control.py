@@ -27,7 +27,7 @@ def rig(tmp_path):
 
 
 def deliver(rig, datagram):
-    """What a datagram adds to the counters, the unchanged ones left out."""
+    """Deliver a datagram. Returns the counters that changed, and by how much."""
     before = {name: rig.value(counter_id) for name, counter_id in COUNTED.items()}
     rig.deliver(datagram)
     rig.turn(1 * MS)
@@ -77,7 +77,7 @@ def test_the_limit_never_moves_back(rig):
     ("distance", "is_taken"),
     [(TERM // 2, True), (TERM // 2 + 32, False), (-TERM // 2, True), (-TERM // 2 - 32, False)],
 )
-def test_a_position_out_of_all_proportion_is_rejected_without_a_trace(rig, distance, is_taken):
+def test_an_implausible_position_is_rejected_and_changes_nothing(rig, distance, is_taken):
     rig.start()
     rig.fill_to(TERM)
     limit, heard_ns = rig.positions[1], int(rig.state.endpoints[0].last_status_ns)
@@ -105,7 +105,7 @@ def test_a_position_out_of_all_proportion_is_rejected_without_a_trace(rig, dista
         ({"flags": SEND_SETUP, "offset": TERM}, {"invalid": 1}),
     ],
 )
-def test_a_status_message_is_checked_against_the_term_it_speaks_of(rig, fields, added):
+def test_a_status_message_is_checked_against_its_term(rig, fields, added):
     rig.start()
     assert deliver(rig, status(**fields)) == added
 
@@ -123,13 +123,13 @@ def test_a_status_message_is_checked_against_the_term_it_speaks_of(rig, fields, 
         (0, -1, {"invalid": 1}),
     ],
 )
-def test_a_nak_is_checked_against_the_term_it_speaks_of(rig, offset, length, added):
+def test_a_nak_is_checked_against_its_term(rig, offset, length, added):
     rig.start()
     nak = wire.pack("nak", 28, 0, 0, wire.NAK, SESSION_ID, STREAM_ID, 7, offset, length)
     assert deliver(rig, nak) == added
 
 
-def test_a_nak_for_nobody_counts_for_nobody(rig):
+def test_a_nak_for_an_unknown_stream_is_not_counted(rig):
     rig.start()
     nak = wire.pack("nak", 28, 0, 0, wire.NAK, SESSION_ID, 5, 7, TERM, 32)
     assert deliver(rig, nak) == {}
@@ -144,9 +144,7 @@ def test_a_nak_for_nobody_counts_for_nobody(rig):
         (48, 4, {"invalid": 1}),
     ],
 )
-def test_an_error_frame_is_counted_if_its_text_lies_inside_it(
-    rig, frame_length, text_length, added
-):
+def test_an_error_frame_is_counted_if_its_text_is_inside_it(rig, frame_length, text_length, added):
     rig.start()
     head = wire.pack(
         "error", frame_length, 0, 0, wire.ERR, SESSION_ID, STREAM_ID, 1, 0, 13, text_length
@@ -167,7 +165,7 @@ def test_an_error_frame_is_counted_if_its_text_lies_inside_it(
         struct.pack("<iBBH", 44, 0, 0, 3) + bytes(28),
     ],
 )
-def test_what_is_no_frame_is_invalid_and_nothing_more(rig, datagram):
+def test_a_malformed_datagram_is_only_counted_as_invalid(rig, datagram):
     rig.start()
     before = rig.positions
     expected = {"status": 1} if datagram == status() else {"invalid": 1}
@@ -182,12 +180,12 @@ def test_what_is_no_frame_is_invalid_and_nothing_more(rig, datagram):
         wire.pack("setup", 40, 0, 0, wire.SETUP, 0, SESSION_ID, STREAM_ID, 7, 7, TERM, 1408, 0),
     ],
 )
-def test_a_frame_that_belongs_elsewhere_is_ignored(rig, datagram):
+def test_a_frame_for_a_receiver_is_ignored(rig, datagram):
     rig.start()
     assert deliver(rig, datagram) == {}
 
 
-def test_receivers_that_fell_silent_are_forgotten(rig):
+def test_silent_receivers_are_removed(rig):
     rig.start()
     rig.turn(4_999 * MS)
     assert rig.is_connected()
@@ -200,7 +198,7 @@ def test_receivers_that_fell_silent_are_forgotten(rig):
     assert rig.is_connected()
 
 
-def test_a_receiver_that_is_done_leaves_at_once_and_lets_the_stream_go(rig):
+def test_a_receiver_that_reports_the_end_is_removed_at_once(rig):
     rig.start()
     rig.deliver_status(0, 32_768, receiver_id=5)
     rig.turn()
@@ -213,8 +211,8 @@ def test_a_receiver_that_is_done_leaves_at_once_and_lets_the_stream_go(rig):
     assert network_publication.has_unicast_eos_acquire(rig.state.words, SLOT) == 1
 
 
-def test_a_receiver_that_comes_back_takes_the_end_of_its_predecessor_back(rig):
-    """Else a publication that ends later would not linger for it, and its last loss would stay."""
+def test_a_receiver_that_returns_cancels_the_end_reported_before(rig):
+    """Otherwise a publication that ends later would not linger to repair its last loss."""
     rig.start()
     rig.deliver_status(0, 32_768, flags=EOS)
     rig.turn()
@@ -224,7 +222,7 @@ def test_a_receiver_that_comes_back_takes_the_end_of_its_predecessor_back(rig):
 
 
 @pytest.mark.parametrize(("flags", "is_answered"), [(REPLY, True), (0, False)])
-def test_a_round_trip_probe_is_answered_in_its_own_words(rig, flags, is_answered):
+def test_an_rtt_request_is_echoed_unchanged(rig, flags, is_answered):
     rig.start()
     rig.deliver(
         wire.pack("rtt_measurement", 40, 0, flags, wire.RTTM, SESSION_ID, STREAM_ID, 12345, 0, 99)
@@ -236,7 +234,7 @@ def test_a_round_trip_probe_is_answered_in_its_own_words(rig, flags, is_answered
     assert replies == ([expected] if is_answered else [])
 
 
-def test_a_busy_sender_still_hears_its_receivers(rig):
+def test_a_busy_sender_still_polls_control_frames(rig):
     rig.start()
     rig.offer(*[1300] * 40)
     rig.deliver_nak(0, 1344)
@@ -247,7 +245,7 @@ def test_a_busy_sender_still_hears_its_receivers(rig):
     assert 1 <= turns <= rig.state.agent[0].poll_ratio
 
 
-def test_every_publication_gets_its_turn_and_another_is_first_each_time(rig):
+def test_every_publication_is_served_and_another_one_is_first_each_time(rig):
     rig.start()
     assert rig.value(SND_POS) == 0
     rig.command(sender_state.END_PUBLICATION, SLOT, 0)

@@ -48,7 +48,7 @@ def errors_of(rig):
 
 
 def disconnect(rig):
-    """What the conductor does when a publication loses its last reader."""
+    """Disconnect the publication, as the conductor does when its last reader leaves."""
     descriptor.put_is_connected_release(rig.pair.log.log, rig.pair.log.meta_at, 0)
 
 
@@ -56,7 +56,7 @@ def is_alive(rig):
     return bool(network_publication.has_receivers_acquire(rig.state.words, SLOT))
 
 
-def test_a_refusal_ends_the_receiver_and_is_reported_whole_with_its_source(rig):
+def test_an_error_frame_removes_the_receiver_and_is_reported_with_its_source(rig):
     rig.start()
     deliver(rig, refusal(trailer=bytes(1000)))
     ((_, slot, destination_id, place, name_length),) = errors_of(rig)
@@ -71,7 +71,7 @@ def test_a_refusal_ends_the_receiver_and_is_reported_whole_with_its_source(rig):
     assert not rig.is_connected()
 
 
-def test_a_refusal_is_reported_once_and_only_for_receivers_that_are_known(rig):
+def test_an_error_frame_is_reported_once_and_only_for_known_receivers(rig):
     rig.start()
     deliver(rig, refusal(receiver_id=5), refusal(stream_id=5))
     assert errors_of(rig) == []
@@ -81,14 +81,14 @@ def test_a_refusal_is_reported_once_and_only_for_receivers_that_are_known(rig):
     assert rig.value(system_counters.ERROR_FRAMES_RECEIVED) == 4
 
 
-def test_a_refusal_by_a_destination_names_it(rig):
+def test_an_error_frame_of_a_destination_is_reported_with_its_id(rig):
     rig.serve_destinations(destination_tracker.MANUAL, OTHER)
     rig.deliver_status(0, 32_768, source=OTHER)
     deliver(rig, refusal(), source=OTHER)
     assert [event[2] for event in errors_of(rig)] == [100]
 
 
-def test_a_refusal_that_finds_no_place_is_reported_when_it_comes_again(rig):
+def test_an_error_frame_without_a_free_slot_is_reported_when_repeated(rig):
     rig.start()
     for receiver in range(error_frames.SLOTS + 1):
         rig.deliver_status(0, 32_768, receiver_id=receiver)
@@ -102,7 +102,7 @@ def test_a_refusal_that_finds_no_place_is_reported_when_it_comes_again(rig):
     assert event[3] == 0
 
 
-def test_a_group_waits_no_longer_for_a_receiver_that_refuses(rig):
+def test_a_group_does_not_wait_for_a_receiver_that_sent_an_error(rig):
     rig.state.flows[SLOT].strategy = flow_control.MIN
     rig.state.flows[SLOT].receiver_timeout_ns = 5_000 * MS
     rig.start(window=4096)
@@ -115,7 +115,7 @@ def test_a_group_waits_no_longer_for_a_receiver_that_refuses(rig):
 
 
 @pytest.mark.parametrize("has_correlation", [True, False])
-def test_a_response_setup_is_passed_on_if_a_response_was_asked_for(rig, has_correlation):
+def test_a_response_setup_is_reported_if_a_response_was_requested(rig, has_correlation):
     rig.record.has_response_correlation = int(has_correlation)
     rig.record.response_correlation_id = RESPONSE_ID
     rig.begin()
@@ -145,12 +145,12 @@ def test_the_first_receiver_of_a_response_stream_is_reported_each_time(rig):
     assert rig.events(3) == expected
 
 
-def test_a_stream_that_no_response_belongs_to_reports_no_connection(rig):
+def test_a_stream_without_a_response_reports_no_connection(rig):
     rig.start()
     assert rig.events() == []
 
 
-def test_a_group_is_connected_only_with_as_many_receivers_as_it_must_have(rig):
+def test_a_group_is_connected_only_with_its_minimum_of_receivers(rig):
     flow = rig.state.flows[SLOT]
     flow.strategy, flow.group_min_size, flow.receiver_timeout_ns = 1, 2, 5_000 * MS
     words = rig.state.words
@@ -169,7 +169,7 @@ def test_a_group_is_connected_only_with_as_many_receivers_as_it_must_have(rig):
     assert not rig.is_connected()
 
 
-def test_members_are_told_by_the_tag_in_their_status_messages(rig):
+def test_members_are_identified_by_the_tag_in_their_status_messages(rig):
     flow = rig.state.flows[SLOT]
     flow.strategy, flow.group_tag, flow.receiver_timeout_ns = 2, TAG, 5_000 * MS
     rig.begin()
@@ -185,7 +185,7 @@ def test_members_are_told_by_the_tag_in_their_status_messages(rig):
     assert rig.events() == [(state_of.GROUP_TAG_MALFORMED, 0)]
 
 
-def test_a_receiver_that_asks_for_a_setup_holds_the_limit_until_it_joins(rig):
+def test_a_receiver_that_elicits_a_setup_holds_the_limit_until_it_joins(rig):
     flow = rig.state.flows[SLOT]
     flow.strategy, flow.receiver_timeout_ns = flow_control.MIN, 5_000 * MS
     rig.start(window=4096)
@@ -201,7 +201,7 @@ def test_a_receiver_that_asks_for_a_setup_holds_the_limit_until_it_joins(rig):
 
 
 @pytest.mark.parametrize(("simulates", "moves"), [(1, True), (0, False)])
-def test_spies_alone_carry_a_stream_that_lets_them(rig, simulates, moves):
+def test_spies_alone_advance_a_stream_that_simulates_connections(rig, simulates, moves):
     rig.record.spies_simulate_connection = simulates
     rig.begin()
     rig.offer(1000)
@@ -214,7 +214,7 @@ def test_spies_alone_carry_a_stream_that_lets_them(rig, simulates, moves):
     assert not rig.is_connected()
 
 
-def test_spies_carry_nothing_while_there_are_receivers(rig):
+def test_spies_do_not_advance_a_stream_with_receivers(rig):
     rig.record.spies_simulate_connection = 1
     rig.start(window=0)
     rig.offer(1000)
@@ -233,7 +233,7 @@ def test_a_revoked_stream_is_never_connected_again(rig):
     assert not rig.is_connected()
 
 
-def test_what_the_stream_is_connected_to_is_written_in_idle_turns_too(rig):
+def test_the_connection_status_is_also_written_in_idle_cycles(rig):
     rig.start()
     disconnect(rig)
     rig.turn()

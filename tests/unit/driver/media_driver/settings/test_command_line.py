@@ -6,7 +6,7 @@ from windtunnel.driver.base.errors import ConfigurationError
 from windtunnel.driver.media_driver.settings.command_line import read_given
 
 
-def test_the_later_wins_and_is_remembered(tmp_path):
+def test_later_sources_override_earlier_ones_and_the_origin_is_recorded(tmp_path):
     path = tmp_path / "driver.properties"
     path.write_text("aeron.mtu.length=8k\naeron.max.resend=\n")
     given = read_given(
@@ -32,7 +32,7 @@ def test_the_later_wins_and_is_remembered(tmp_path):
     }
 
 
-def test_a_directory_may_stand_behind_an_equals_sign():
+def test_a_directory_may_follow_an_equals_sign():
     assert read_given({}, ["--dir=/y"]).texts == {"AERON_DIR": "/y"}
 
 
@@ -46,12 +46,12 @@ def test_a_directory_may_stand_behind_an_equals_sign():
         (["https://x/y"], "not over HTTP"),
     ],
 )
-def test_a_command_line_that_cannot_be_followed_is_refused(arguments, message):
+def test_an_invalid_command_line_is_rejected(arguments, message):
     with pytest.raises(ConfigurationError, match=message):
         read_given({}, arguments)
 
 
-def test_the_environment_of_the_caller_is_left_alone():
+def test_the_callers_environment_is_not_changed():
     environment = {"AERON_MTU_LENGTH": "4k"}
     read_given(environment, ["-Daeron.mtu.length=8k"])
     assert environment == {"AERON_MTU_LENGTH": "4k"}

@@ -39,7 +39,7 @@ def test_every_spelling_makes_a_strategy(name):
     assert parts_of(name, "")[0] in (idle.SPIN, idle.YIELD, idle.SLEEP, idle.BACKOFF)
 
 
-def test_who_takes_no_arguments_does_not_look_at_them():
+def test_a_strategy_without_arguments_ignores_them():
     assert parts_of("noop", "whatever")[0] == idle.SPIN
 
 

@@ -30,16 +30,16 @@ def test_no_setting_is_our_own_invention():
         ("AERON_DIRS", "AERON_DIR"),
     ],
 )
-def test_a_slip_of_the_pen_is_told_what_was_meant(variable, meant):
+def test_a_misspelt_name_gets_a_suggestion(variable, meant):
     (fault,) = unknown_faults([variable, "HOME", "XAERON_DIRS"], OWN)
     assert fault == f"{variable} is not an Aeron setting; did you mean {meant}?"
 
 
-def test_what_is_like_nothing_gets_no_advice():
+def test_a_name_unlike_any_other_gets_no_suggestion():
     assert unknown_faults(["AERON_QQQQQQQQ"], OWN) == ["AERON_QQQQQQQQ is not an Aeron setting"]
 
 
-def test_in_the_environment_only_a_slip_of_the_pen_is_a_fault():
+def test_in_the_environment_only_a_misspelt_name_is_an_error():
     shared = ["AERON_RIG_ID", "AERON_TERM_BUFFER_LENGHT"]
     (fault,) = unknown_faults(shared, OWN, shared)
     assert fault.startswith("AERON_TERM_BUFFER_LENGHT ")
@@ -56,7 +56,7 @@ def test_in_the_environment_only_a_slip_of_the_pen_is_a_fault():
         "AERON_CLIENT_NAME",
     ],
 )
-def test_what_others_are_told_passes(variable):
+def test_variables_of_other_programs_are_accepted(variable):
     assert is_foreign(variable)
     from_environment({variable: "anything"})
 
@@ -69,7 +69,7 @@ def test_what_others_are_told_passes(variable):
         ("AERON_DRIVER_DYNAMIC_LIBRARIES", "", "libaeron_x.so"),
     ],
 )
-def test_what_only_native_code_could_do_is_refused(variable, harmless, harmful):
+def test_settings_that_load_native_code_are_rejected(variable, harmless, harmful):
     from_environment({variable: harmless})
     with pytest.raises(ConfigurationError, match=f"{variable} is {harmful}"):
         from_environment({variable: harmful})

@@ -63,6 +63,6 @@ def test_bad_arguments_are_refused_by_the_name_of_their_setting(name, text):
         PARSERS[name]("SETTING", text)
 
 
-def test_no_loss_is_written_as_nothing_where_that_can_be_said():
+def test_a_rate_of_zero_is_written_as_no_interceptor():
     assert (str(FixedLoss()), str(MultiGapLoss())) == ("", "")
     assert loss_interceptors.parse_random_loss("SETTING", str(RandomLoss())) == RandomLoss()

@@ -1,4 +1,4 @@
-"""Socket buffers against MTU and window."""
+"""Socket buffers are compared with the MTU and the window."""
 
 import pytest
 
@@ -17,7 +17,7 @@ def check(given, **settings):
     return warnings
 
 
-def test_what_just_fits_is_fine():
+def test_a_buffer_that_just_fits_is_accepted():
     assert check((1_408, 131_072)) == []
 
 
@@ -29,13 +29,13 @@ def test_what_just_fits_is_fine():
         ((1, 1), ["AERON_MTU_LENGTH", "AERON_RCV_INITIAL_WINDOW_LENGTH"]),
     ],
 )
-def test_what_does_not_fit_is_refused(given, variables):
+def test_a_buffer_that_is_too_small_is_rejected(given, variables):
     with pytest.raises(ConfigurationError) as caught:
         check(given, socket_rcvbuf_length=0)
     assert all(variable in str(caught.value) for variable in variables)
 
 
-def test_less_than_was_asked_for_is_worth_a_warning():
+def test_a_buffer_smaller_than_requested_is_a_warning():
     (warning,) = check((2_000, 131_072), socket_sndbuf_length=2_001)
     assert "SO_SNDBUF" in warning
     assert "attempted=2001, actual=2000" in warning

@@ -1,4 +1,4 @@
-"""Which sessions get an image while forged SETUPs arrive by the thousand."""
+"""Which sessions get an image during a flood of forged SETUPs."""
 
 import random
 
@@ -120,7 +120,7 @@ class Flood:
             self.step()
 
     def wait_of(self, to, stream_id):
-        """How long an honest publisher of a stream waits for its image."""
+        """Return how long an honest publisher of a stream waits for its image."""
         began_ns = self.driver.clock.now_ns()
         while True:
             waited_ns = self.driver.clock.now_ns() - began_ns
@@ -264,7 +264,7 @@ def test_a_flood_of_setups_has_no_images_made_once_their_number_is_reached(
 
 
 def restricted(driver):
-    """A driver whose stream has as many half-open images as it may have, for honest sessions."""
+    """A driver whose stream has the maximum number of images without data."""
     subscribe(driver, 0)
     for session in range(100, 100 + FIRST_MAX):
         driver.send(place(0), setup(session_id=session))

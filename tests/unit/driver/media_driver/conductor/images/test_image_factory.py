@@ -50,7 +50,7 @@ def record_of(driver, response):
     return found
 
 
-def test_counters_come_in_aerons_order(tmp_path):
+def test_counters_are_added_in_aerons_order(tmp_path):
     with open_lab(tmp_path) as driver:
         response = open_image(driver, "|cc=cubic")
         made = [item for item in driver.living() if response.correlation_id == item.registration_id]
@@ -67,14 +67,14 @@ def test_counters_come_in_aerons_order(tmp_path):
         assert (driver.value(rtt.counter_id), driver.value(window.counter_id)) == (0, 10 * MTU)
 
 
-def test_a_cubic_image_offers_ten_packets_first(tmp_path):
+def test_the_first_window_of_a_cubic_image_is_ten_packets(tmp_path):
     with open_lab(tmp_path) as driver:
         open_image(driver, "|cc=cubic")
         sent = [status_of(item) for _, item in driver.outside if item[6] == wire.SM]
         assert {item["window"] for item in sent} == {10 * MTU}
 
 
-def test_metadata_is_what_the_subscription_and_the_system_say(tmp_path):
+def test_metadata_has_the_values_of_the_subscription_and_the_system(tmp_path):
     with open_lab(tmp_path) as driver:
         response = open_image(driver, "|rcv-wnd=100k|so-rcvbuf=200k|so-sndbuf=300k|reliable=false")
         buffers = driver.driver._resources.system_buffers
@@ -100,7 +100,7 @@ def test_metadata_is_what_the_subscription_and_the_system_say(tmp_path):
     "shared",
     [f"{CHANNEL}|tags=5", "aeron:udp?tags=5", f"{CHANNEL}|rcv-wnd=64k|nak-delay=9ms|rejoin=false"],
 )
-def test_the_channel_that_opened_the_endpoint_decides_on_all_images(tmp_path, shared):
+def test_the_channel_that_opened_the_endpoint_determines_all_images(tmp_path, shared):
     more = (
         "|tags=5|group=true|rcv-wnd=16k|cc=cubic|nak-delay=50ms|rejoin=false|tether=false"
         "|untethered-window-limit-timeout=3s"
@@ -117,7 +117,7 @@ def test_the_channel_that_opened_the_endpoint_decides_on_all_images(tmp_path, sh
         (response,) = [item for item in driver.take() if isinstance(item, AvailableImage)]
         record = record_of(driver, response)
         assert (record.window_max, record.congestion_control) == (16 * 1024, CUBIC)
-        # What the subscription itself decides on, besides reliability and sparseness.
+        # The subscription itself determines these, besides reliability and sparseness.
         assert record.is_group == 0
         assert record.nak_delay_ns == 50 * MS
         log = LogBuffer.map(
@@ -141,7 +141,7 @@ def test_the_channel_that_opened_the_endpoint_decides_on_all_images(tmp_path, sh
         ("|reliable=false", 0x40, 0),
     ],
 )
-def test_one_of_many_waits_for_a_random_time(tmp_path, more, flags, is_random):
+def test_a_group_member_has_a_random_nak_delay(tmp_path, more, flags, is_random):
     with open_lab(tmp_path) as driver:
         record = record_of(driver, open_image(driver, more, flags=flags))
         assert record.nak_is_random == is_random
@@ -158,7 +158,7 @@ def test_one_of_many_waits_for_a_random_time(tmp_path, more, flags, is_random):
         ("|reliable=false|nak-delay=5us", (0, 0)),
     ],
 )
-def test_one_alone_waits_as_its_channel_says(tmp_path, more, delays):
+def test_a_single_receiver_has_the_nak_delay_of_its_channel(tmp_path, more, delays):
     with open_lab(tmp_path) as driver:
         record = record_of(driver, open_image(driver, more))
         assert (record.nak_delay_ns, record.nak_retry_ns) == delays
@@ -172,7 +172,7 @@ def test_one_alone_waits_as_its_channel_says(tmp_path, more, delays):
         ("|windtunnel.nak-all-gaps=true|reliable=false", 0),
     ],
 )
-def test_an_image_sends_naks_for_all_gaps_only_if_its_channel_says_so(tmp_path, more, expected):
+def test_an_image_sends_naks_for_all_gaps_only_if_its_channel_requests_it(tmp_path, more, expected):
     with open_lab(tmp_path) as driver:
         assert record_of(driver, open_image(driver, more)).is_nak_all_gaps == expected
 
@@ -186,14 +186,14 @@ def test_an_image_sends_naks_for_all_gaps_only_if_its_channel_says_so(tmp_path, 
         ("|windtunnel.gap-fill-datagrams=4|windtunnel.gap-fill-delay=5ms", (0, 0, 0)),
     ],
 )
-def test_an_image_fills_gaps_on_evidence_only_if_its_channel_says_so(tmp_path, more, expected):
+def test_an_image_fills_gaps_on_evidence_only_if_its_channel_requests_it(tmp_path, more, expected):
     with open_lab(tmp_path) as driver:
         record = record_of(driver, open_image(driver, more))
         found = (record.is_fill_delayed, record.fill_datagrams, record.fill_delay_ns)
         assert found == expected
 
 
-def test_a_window_below_the_senders_mtu_is_an_error_that_may_be_tried_again(tmp_path):
+def test_a_window_below_the_senders_mtu_is_an_error_and_may_be_retried(tmp_path):
     with open_lab(tmp_path) as driver:
         driver.client = driver.next_id()
         channel = f"{CHANNEL}|rcv-wnd=1408"
@@ -223,7 +223,7 @@ def test_a_window_below_the_senders_mtu_is_an_error_that_may_be_tried_again(tmp_
         ),
     ],
 )
-def test_only_an_image_with_rows_for_its_gaps_has_their_counters(tmp_path, more, names):
+def test_only_an_image_that_tracks_its_gaps_has_gap_counters(tmp_path, more, names):
     with open_lab(tmp_path) as driver:
         response = open_image(driver, more)
         made = [item for item in driver.living() if response.correlation_id == item.registration_id]
@@ -277,7 +277,7 @@ def test_too_many_sessions_of_many_streams_leave_room_in_the_error_log(tmp_path)
 
 @pytest.mark.parametrize(("more", "at"), [("=reserved", 24), ("=8", 40)])
 @pytest.mark.parametrize("key", ["channel-rcv-ts-offset", "media-rcv-ts-offset"])
-def test_messages_are_stamped_where_the_channel_says(tmp_path, key, more, at):
+def test_messages_are_timestamped_at_the_channels_offset(tmp_path, key, more, at):
     with open_lab(tmp_path) as driver:
         response = open_image(driver, f"|{key}{more}")
         driver.send(HERE, data(0, 100))
@@ -294,7 +294,7 @@ def test_messages_are_stamped_where_the_channel_says(tmp_path, key, more, at):
         log.close()
 
 
-def test_what_an_interceptor_swallows_is_repaired(tmp_path):
+def test_a_frame_dropped_by_an_interceptor_is_repaired(tmp_path):
     loss = FixedLoss(7, 0, 1024)
     with open_lab(tmp_path, incoming_interceptors=("fixed-loss",), fixed_loss=loss) as driver:
         open_image(driver)
@@ -309,7 +309,7 @@ def test_what_an_interceptor_swallows_is_repaired(tmp_path):
         assert driver.value(driver.named("rcv-pos").counter_id) == 2048
 
 
-def test_an_interceptor_may_swallow_everything_of_a_kind(tmp_path):
+def test_an_interceptor_may_drop_all_frames_of_a_type(tmp_path):
     loss = RandomLoss(1.0, 5, 1 << wire.SETUP)
     with open_lab(tmp_path, incoming_interceptors=("loss",), random_loss=loss) as driver:
         driver.client = driver.next_id()

@@ -44,7 +44,7 @@ def refusals(driver):
     return found
 
 
-def test_the_client_is_answered_at_once_and_the_publisher_again_and_again(driver, image):
+def test_the_client_gets_one_response_and_the_publisher_repeated_error_frames(driver, image):
     assert reject(driver, image) == [OperationSuccess(900)]
     assert driver.value(system_counters.IMAGES_REJECTED) == 1
     driver.run_for(1 * SECOND)
@@ -54,7 +54,7 @@ def test_the_client_is_answered_at_once_and_the_publisher_again_and_again(driver
     assert driver.value(system_counters.ERROR_FRAMES_SENT) == len(responses)
 
 
-def test_an_image_that_is_refused_starves_and_goes(driver, image):
+def test_a_rejected_image_times_out(driver, image):
     reject(driver, image)
     for _ in range(14):
         driver.send(HERE, data(0, 100))
@@ -65,7 +65,7 @@ def test_an_image_that_is_refused_starves_and_goes(driver, image):
     assert refusals(driver) == []
 
 
-def test_refusing_again_is_counted_and_the_first_reason_stands(driver, image):
+def test_a_second_rejection_is_counted_and_keeps_the_first_reason(driver, image):
     reject(driver, image, "first")
     assert reject(driver, image, "second, longer") == [OperationSuccess(900)]
     assert driver.value(system_counters.IMAGES_REJECTED) == 2
@@ -87,7 +87,7 @@ def test_the_entry_in_the_error_log_is_that_of_the_c_driver(driver):
     )
 
 
-def test_an_unknown_image_cannot_be_refused(driver, image):
+def test_an_unknown_image_cannot_be_rejected(driver, image):
     (error,) = reject(driver, image + 1)
     assert isinstance(error, ErrorResponse)
     assert error.error_code == ErrorCode.GENERIC_ERROR

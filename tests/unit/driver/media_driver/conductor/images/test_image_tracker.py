@@ -1,4 +1,4 @@
-"""The conductor's part of an image: when it has to be awake."""
+"""How long the conductor may sleep because of an image."""
 
 import pytest
 

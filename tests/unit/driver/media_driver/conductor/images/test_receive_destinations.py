@@ -66,7 +66,7 @@ def test_the_channel_alone_has_no_socket_and_no_address(driver, subscription):
     assert not driver.links.mailboxes.is_open.any()
 
 
-def test_each_destination_has_a_socket_and_its_address_is_shown(driver, subscription):
+def test_each_destination_has_a_socket_and_an_address_counter(driver, subscription):
     status = driver.named("rcv-channel").counter_id
     assert add(driver, subscription, place(FIRST)) == [OperationSuccess(901)]
     assert add(driver, subscription, place(SECOND_PLACE)) == [OperationSuccess(901)]
@@ -78,7 +78,7 @@ def test_each_destination_has_a_socket_and_its_address_is_shown(driver, subscrip
     assert (counter.registration_id, driver.value(counter.counter_id)) == (subscription, 1)
 
 
-def test_one_stream_on_two_destinations_is_one_image_answered_on_both(driver, subscription):
+def test_one_stream_on_two_destinations_is_one_image_with_feedback_to_both(driver, subscription):
     add(driver, subscription, place(FIRST))
     add(driver, subscription, place(SECOND_PLACE))
     driver.send(FIRST, setup())
@@ -100,9 +100,7 @@ def test_one_stream_on_two_destinations_is_one_image_answered_on_both(driver, su
     assert sources == {FIRST, SECOND_PLACE}
 
 
-def test_a_destination_that_is_removed_is_closed_and_its_image_lives_on_the_other(
-    driver, subscription
-):
+def test_a_removed_destination_is_closed_and_its_image_continues_on_the_other(driver, subscription):
     add(driver, subscription, place(FIRST))
     add(driver, subscription, place(SECOND_PLACE))
     driver.send(FIRST, setup())
@@ -120,11 +118,11 @@ def test_a_destination_that_is_removed_is_closed_and_its_image_lives_on_the_othe
     assert driver.value(driver.named("rcv-hwm").counter_id) == 1024
 
 
-def test_what_is_not_there_is_removed_all_the_same(driver, subscription):
+def test_removing_an_absent_destination_succeeds(driver, subscription):
     assert remove(driver, subscription, place(FIRST)) == [OperationSuccess(902)]
 
 
-def test_a_place_can_be_added_again_where_one_was_removed(driver, subscription):
+def test_a_removed_destination_can_be_added_again(driver, subscription):
     for _ in range(20):
         assert add(driver, subscription, place(FIRST)) == [OperationSuccess(901)]
         assert remove(driver, subscription, place(FIRST)) == [OperationSuccess(902)]
@@ -133,7 +131,7 @@ def test_a_place_can_be_added_again_where_one_was_removed(driver, subscription):
     assert addresses(driver) == []
 
 
-def test_a_destination_whose_port_the_system_chose_is_removed_as_it_was_added(driver, subscription):
+def test_a_destination_with_port_zero_is_removed_by_the_channel_that_added_it(driver, subscription):
     add(driver, subscription, "aeron:udp?endpoint=10.0.0.1:0")
     (label,) = addresses(driver)
     assert not label.endswith(":0")
@@ -142,7 +140,7 @@ def test_a_destination_whose_port_the_system_chose_is_removed_as_it_was_added(dr
     assert addresses(driver) == []
 
 
-def test_the_last_user_takes_all_destinations_along(driver, subscription):
+def test_closing_the_last_subscription_closes_all_destinations(driver, subscription):
     add(driver, subscription, place(FIRST))
     add(driver, subscription, place(SECOND_PLACE))
     driver.send(FIRST, setup())
@@ -154,7 +152,7 @@ def test_the_last_user_takes_all_destinations_along(driver, subscription):
     assert driver.logs() == []
 
 
-def test_a_setup_whose_destination_left_before_the_image_was_made_is_tried_anew(
+def test_a_setup_is_retried_if_its_destination_was_removed_before_the_image_was_created(
     driver, subscription
 ):
     add(driver, subscription, place(FIRST))
@@ -168,7 +166,7 @@ def test_a_setup_whose_destination_left_before_the_image_was_made_is_tried_anew(
     assert driver.logs() == [f"images/{driver.named('rcv-pos').registration_id}.logbuffer"]
 
 
-def test_a_destination_with_a_control_address_asks_there(driver, subscription):
+def test_a_destination_with_a_control_address_sends_feedback_there(driver, subscription):
     add(driver, subscription, place(FIRST, "|control=10.0.0.9:5555"))
     ((source, sent),) = statuses(driver)
     assert source == FIRST
@@ -183,12 +181,12 @@ def assert_refused(responses, code, word):
     assert (error.error_code, word in error.message) == (code, True)
 
 
-def test_an_unknown_subscription_is_refused(driver, subscription):
+def test_an_unknown_subscription_is_rejected(driver, subscription):
     for ask in (add, remove):
         assert_refused(ask(driver, 12_345, place(FIRST)), ErrorCode.UNKNOWN_SUBSCRIPTION, "12345")
 
 
-def test_a_subscription_that_is_not_manual_is_refused(driver):
+def test_a_subscription_without_manual_control_mode_is_rejected(driver):
     registration_id = driver.next_id()
     driver.ask(AddSubscription(driver.client, registration_id, STREAM, CHANNEL))
     for ask in (add, remove):
@@ -199,7 +197,7 @@ def test_a_subscription_that_is_not_manual_is_refused(driver):
 @pytest.mark.parametrize(
     "more", ["|mtu=1408", "|rcv-wnd=64k", "|so-rcvbuf=64k", "|control-mode=response"]
 )
-def test_what_belongs_to_the_whole_channel_is_refused(driver, subscription, more):
+def test_parameters_of_the_whole_channel_are_rejected(driver, subscription, more):
     responses = add(driver, subscription, place(FIRST, more))
     assert_refused(responses, ErrorCode.INVALID_CHANNEL, more[1:].split("=")[0])
     assert addresses(driver) == []
@@ -224,7 +222,7 @@ def test_buffers_are_compared_only_with_those_of_one_socket(driver, buffer, coun
 
 
 @pytest.mark.parametrize("value", ["true", "yes"])
-def test_a_destination_with_encryption_is_refused(driver, subscription, value):
+def test_a_destination_with_encryption_is_rejected(driver, subscription, value):
     assert_refused(
         add(driver, subscription, place(FIRST, f"|ats={value}")), ErrorCode.GENERIC_ERROR, "ats"
     )
@@ -232,14 +230,14 @@ def test_a_destination_with_encryption_is_refused(driver, subscription, value):
     assert add(driver, subscription, place(FIRST, "|ats=false")) == [OperationSuccess(901)]
 
 
-def test_a_place_that_is_taken_is_refused_and_leaves_nothing(driver, subscription):
+def test_an_address_in_use_is_rejected_without_a_trace(driver, subscription):
     add(driver, subscription, place(FIRST))
     responses = add(driver, subscription, place(FIRST))
     assert_refused(responses, ErrorCode.GENERIC_ERROR, "in use")
     assert len(addresses(driver)) == 1
 
 
-def test_there_is_room_for_sixteen_destinations(driver, subscription):
+def test_a_subscription_has_at_most_sixteen_destinations(driver, subscription):
     for port in range(24_100, 24_116):
         channel = place(SocketAddress("10.0.0.1", port))
         assert add(driver, subscription, channel) == [OperationSuccess(901)]

@@ -1,4 +1,4 @@
-"""Position lists against plain lists: bounds, removal in any order, a full pool."""
+"""Position lists compared with plain lists: bounds, removal in any order, a full pool."""
 
 import numpy as np
 import pytest
@@ -29,7 +29,7 @@ def owner():
     st.lists(st.tuples(st.sampled_from(sorted(STATES)), st.integers(0, 2**50)), max_size=8),
     st.randoms(use_true_random=False),
 )
-def test_bounds_agree_with_the_naive_twin_while_readers_come_and_go(entries, rng):
+def test_bounds_agree_with_the_naive_implementation_as_readers_are_added_and_removed(entries, rng):
     values, pool_records = np.zeros(128 * 8, np.uint8), readers.make_positions(8)
     pool, mine, other = readers.PositionPool(pool_records), owner(), owner()
     live = []
@@ -50,7 +50,7 @@ def test_bounds_agree_with_the_naive_twin_while_readers_come_and_go(entries, rng
     assert mine.first_subscriber == readers.NONE
 
 
-def test_a_pool_refuses_one_reader_too_many_and_recovers():
+def test_a_full_pool_rejects_a_reader_and_recovers():
     pool, mine = readers.PositionPool(readers.make_positions(2)), owner()
     first, _ = pool.add(mine, 1), pool.add(mine, 2)
     with pytest.raises(StorageError, match="all 2 subscriber positions"):

@@ -18,7 +18,7 @@ class SearchedLinks(list):
 
 
 class Counters:
-    """Numbers the counters of links, and remembers which were freed."""
+    """Allocates the counters of links, and records which were freed."""
 
     def __init__(self):
         self.count, self.freed = 0, []
@@ -38,7 +38,7 @@ def counters():
 
 @pytest.fixture
 def notifications():
-    """What the clients were told."""
+    """The notifications sent to clients."""
     return []
 
 

@@ -1,4 +1,4 @@
-"""Error frames of receivers as clients receive them."""
+"""Error frames of receivers are reported to clients."""
 
 from types import SimpleNamespace
 
@@ -20,7 +20,7 @@ HAS_TAG = 0x08
 
 
 class Desk:
-    """A conductor's end of the ring, and the sender's."""
+    """The conductor's and the sender's end of the queue of error frames."""
 
     def __init__(self):
         self.ring = error_frames.make_error_frames()
@@ -54,7 +54,7 @@ def frame(text=b"not wanted", flags=HAS_TAG, tag=77, receiver_id=-9, code=13):
 @pytest.mark.parametrize(
     "source", [SocketAddress("127.0.0.1", 40_777), SocketAddress("fe80::1", 40_777, 2)]
 )
-def test_clients_hear_who_refused_what_and_why(source):
+def test_clients_get_the_source_and_reason_of_a_rejection(source):
     desk = Desk()
     desk.deliver(frame(), source, destination=5)
     assert desk.responses == [
@@ -106,13 +106,13 @@ def test_the_longest_text_and_any_bytes_become_text():
     assert message.endswith("x" * 255)
 
 
-def test_a_publication_that_is_gone_is_not_spoken_of():
+def test_an_error_for_a_removed_publication_is_ignored():
     desk = Desk()
     desk.deliver(frame(), SocketAddress("127.0.0.1", 1), slot=4)
     assert desk.responses == desk.recorded == []
 
 
-def test_each_slot_is_given_back():
+def test_each_slot_is_freed():
     desk = Desk()
     places = [
         desk.deliver(frame(b"%d" % number), SocketAddress("127.0.0.1", 1))
@@ -124,7 +124,7 @@ def test_each_slot_is_given_back():
     ]
 
 
-def test_a_frame_longer_than_a_slot_finds_no_place():
+def test_a_frame_longer_than_a_slot_is_not_queued():
     ring, name = error_frames.make_error_frames(), np.zeros(28, np.uint8)
     buf = np.zeros(4096, np.uint8)
     room = error_frames.SLOT_LENGTH - error_frames.FRAME

@@ -27,7 +27,7 @@ PUB_POS, PUB_LMT, SND_POS, FIRST_READER = 0, 1, 2, 3
 
 
 class Limits:
-    """One publication whose sender, readers and publishers are played by the test."""
+    """One publication. The test acts as its sender, readers and publishers."""
 
     def __init__(self, kind=publication_limit.NETWORK):
         self.values = np.zeros(128 * 16, np.uint8)
@@ -88,7 +88,7 @@ class Limits:
         return bool(descriptor.is_connected_acquire(self.log, META_AT))
 
 
-def test_a_publication_that_is_heard_may_run_a_window_ahead_of_the_sender():
+def test_a_connected_publication_may_be_a_window_ahead_of_the_sender():
     limits = Limits()
     assert limits.update() == 0
     limits.listen()
@@ -97,7 +97,7 @@ def test_a_publication_that_is_heard_may_run_a_window_ahead_of_the_sender():
     assert limits.update() == 4096 + WINDOW
 
 
-def test_a_spy_holds_publishers_back_but_alone_connects_nobody():
+def test_a_spy_back_pressures_publishers_but_does_not_connect_them():
     limits = Limits()
     limits.add_reader(0)
     assert limits.update() == 0
@@ -108,7 +108,7 @@ def test_a_spy_holds_publishers_back_but_alone_connects_nobody():
     assert limits.update() == 8192 + WINDOW
 
 
-def test_a_spy_may_stand_for_a_connection():
+def test_a_spy_may_simulate_a_connection():
     limits = Limits()
     limits.rec.spies_simulate_connection = 1
     assert limits.update() == 0
@@ -116,7 +116,7 @@ def test_a_spy_may_stand_for_a_connection():
     assert limits.update() == WINDOW
 
 
-def test_when_nobody_listens_the_limit_falls_back_to_what_was_sent():
+def test_without_receivers_the_limit_is_the_sender_position():
     limits = Limits()
     limits.listen()
     limits.put(SND_POS, 4096)
@@ -139,8 +139,8 @@ def test_pub_pos_follows_the_producer_and_stays_inside_its_term():
 
 
 @given(st.lists(st.integers(0, TERM), min_size=1, max_size=30))
-def test_nobody_may_write_where_old_bytes_are_left(steps):
-    """Whatever the sender's pace: what may be written holds nothing but zeroes."""
+def test_the_limit_excludes_terms_that_are_not_clean(steps):
+    """At any pace of the sender, the space below the limit contains only zeros."""
     limits = Limits()
     limits.log[:META_AT] = 0
     limits.listen()
@@ -166,7 +166,7 @@ def test_the_limit_waits_until_the_dirty_terms_before_it_are_clean():
     assert limits.rec.clean_position == 2 * TERM
 
 
-def test_ipc_moves_its_limit_in_strides_behind_the_slowest_reader():
+def test_the_ipc_limit_follows_the_slowest_reader_in_steps():
     limits = Limits(publication_limit.IPC)
     limits.add_reader(0)
     limits.add_reader(WINDOW)
@@ -180,7 +180,7 @@ def test_ipc_moves_its_limit_in_strides_behind_the_slowest_reader():
     assert limits.log[WINDOW // 8 + 32 : TERM].all()
 
 
-def test_ipc_falls_back_to_the_fastest_reader_when_all_are_gone():
+def test_without_readers_the_ipc_limit_is_the_position_of_the_fastest():
     limits = Limits(publication_limit.IPC)
     limits.add_reader(2048)
     limits.update()
@@ -191,7 +191,7 @@ def test_ipc_falls_back_to_the_fastest_reader_when_all_are_gone():
 
 @pytest.mark.parametrize("position", [-(2**62), -1, 7, 2**62 + 5])
 @pytest.mark.parametrize("kind", [publication_limit.NETWORK, publication_limit.IPC])
-def test_no_position_that_a_reader_writes_spoils_the_file_around_the_log(kind, position):
+def test_no_position_written_by_a_reader_changes_bytes_outside_the_log(kind, position):
     limits = Limits(kind)
     surroundings = types.SimpleNamespace(meta=limits.log[META_AT + 128 :].copy())
     limits.listen()
@@ -212,7 +212,7 @@ def naive_produced(initial_term_id, term_id, offset):
     st.integers(0, 2**32 - 1),
     st.binary(min_size=METADATA_LENGTH, max_size=METADATA_LENGTH),
 )
-def test_only_the_tails_and_their_count_are_taken_from_metadata_that_clients_may_write(
+def test_only_tails_and_active_term_count_are_read_from_writable_metadata(
     initial_term_id, term_id, offset, garbage
 ):
     limits = Limits()

@@ -75,7 +75,7 @@ def test_the_next_logs_are_freed_after_four_times_the_time_of_the_last_ones(
     assert [after - before for before, after in pairwise(freed)] == [turns] * 4
 
 
-def test_a_driver_that_ends_frees_the_logs_that_had_to_wait(tmp_path):
+def test_a_driver_that_closes_frees_the_remaining_logs(tmp_path):
     with patient_lab(tmp_path / "aeron", resource_free_limit=1) as driver:
         added = [driver.add(AddExclusivePublication, IPC)[0] for _ in range(5)]
         for registration_id in added:
@@ -111,11 +111,11 @@ def driver(tmp_path):
 
 
 @pytest.mark.parametrize("channel", [IPC, TO_PEER + "|linger=0"])
-def test_a_log_that_cannot_be_removed_is_tried_again_and_ends_nothing(driver, channel):
+def test_the_removal_of_a_log_is_retried_and_does_not_end_the_driver(driver, channel):
     registration_id, _ = driver.add(AddExclusivePublication, channel)
     path = driver.driver.context.dir / "publications" / f"{registration_id}.logbuffer"
     mapped = driver.value(system_counters.BYTES_CURRENTLY_MAPPED)
-    # As unlink() sees it, a directory is one of the many things that it may not remove.
+    # A directory in place of the log makes unlink() fail.
     path.unlink()
     path.mkdir()
     driver.ask(RemovePublication(driver.client, driver.next_id(), registration_id))
@@ -143,12 +143,12 @@ def test_a_log_that_cannot_be_removed_is_tried_again_and_ends_nothing(driver, ch
         ((5, 65_536), (5, 65_536), True),
         ((6, 0), (6, 0), True),
         ((5, 32), (5, 64), False),
-        # The same place, but not the same words: Aeron compares what was asked for.
+        # The same position, written differently: Aeron compares the parameters as written.
         ((5, 65_536), (6, 0), False),
         ((6, 0), (5, 65_536), False),
     ],
 )
-def test_a_stream_is_shared_with_who_asks_for_the_same_start(
+def test_a_publication_is_shared_only_with_requests_for_the_same_start_position(
     driver, channel, first, second, is_same
 ):
     responses = []

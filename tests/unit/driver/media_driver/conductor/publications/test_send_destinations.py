@@ -31,7 +31,7 @@ OUTSIDE = f"aeron:udp?endpoint={PEER}"
 
 
 class Names:
-    """Every name means the address that the test says."""
+    """A resolver that maps every name to the test's address."""
 
     def __init__(self):
         self.host, self.looked_up = "10.0.0.9", []
@@ -144,7 +144,7 @@ def test_destinations_belong_to_the_channel_and_outlive_the_publication_that_add
         ("udp://10.0.0.1:1", ErrorCode.INVALID_CHANNEL),
     ],
 )
-def test_what_cannot_be_a_destination_is_refused(driver, kind, channel, code):
+def test_an_invalid_destination_is_rejected(driver, kind, channel, code):
     publication_id, _ = publish(driver)
     correlation_id, (response,) = ask(driver, kind, publication_id, channel)
     assert (response.correlation_id, response.error_code) == (correlation_id, code)
@@ -165,7 +165,7 @@ def test_only_publications_with_manual_destinations_have_them(driver, kind, what
         assert "control-mode=manual" in response.message
 
 
-def test_a_shared_publication_is_known_by_its_first_name_even_when_that_holder_is_gone(driver):
+def test_a_shared_publication_keeps_its_first_registration_id(driver):
     first, _ = publish(driver)
     second, ready = publish(driver)
     assert ready.registration_id == first
@@ -176,13 +176,13 @@ def test_a_shared_publication_is_known_by_its_first_name_even_when_that_holder_i
 
 
 @pytest.mark.parametrize(("kind", "what"), [(RemoveDestination, HERE), (RemoveDestinationById, 5)])
-def test_removing_what_is_not_there_succeeds(driver, kind, what):
+def test_removing_an_absent_destination_succeeds(driver, kind, what):
     publication_id, _ = publish(driver)
     correlation_id, responses = ask(driver, kind, publication_id, what)
     assert responses == [OperationSuccess(correlation_id)]
 
 
-def test_there_is_a_most_of_destinations(driver):
+def test_the_number_of_destinations_is_limited(driver):
     publication_id, _ = publish(driver)
     endpoints, slot = driver.driver.conductor.components.send_endpoints, 0
     for number in range(destination_tracker.DESTINATIONS_MAX):
@@ -193,11 +193,11 @@ def test_there_is_a_most_of_destinations(driver):
 
 
 def watched(driver):
-    """How many names are looked up again when nothing is heard from them."""
+    """Return how many names are looked up again while their destinations are silent."""
     return len(driver.driver.conductor.components.reresolution._watched)
 
 
-def test_a_channel_that_is_closed_has_no_names_any_more(driver):
+def test_names_of_a_closed_channel_are_not_looked_up(driver):
     first, _ = publish(driver, "aeron:udp?endpoint=far:40456|term-length=64k")
     second, _ = publish(driver)
     add(driver, second, "aeron:udp?endpoint=far:40457")
@@ -257,7 +257,7 @@ def test_subscribers_find_a_dynamic_channel_by_its_control_address(driver):
 
 
 @pytest.mark.parametrize("fc", ["min", "tagged,g:7"])
-def test_a_group_that_counts_its_receivers_shows_how_many(driver, fc):
+def test_min_flow_control_counts_its_receivers(driver, fc):
     channel = f"{MANUAL}|fc={fc}"
     publication_id, _ = publish(driver, channel)
     counter = driver.named("fc-receivers")
@@ -276,12 +276,12 @@ def test_a_group_that_counts_its_receivers_shows_how_many(driver, fc):
 
 
 @pytest.mark.parametrize("channel", [f"{MANUAL}|fc=max", MANUAL, f"{OUTSIDE}|fc=min"])
-def test_who_follows_the_fastest_counts_nobody(driver, channel):
+def test_max_flow_control_counts_no_receivers(driver, channel):
     publish(driver, channel)
     assert [item for item in driver.made() if item.type_id == 17] == []
 
 
-def test_a_refusal_reaches_clients_with_the_destination_that_it_came_from(driver):
+def test_a_rejection_is_reported_with_its_destination(driver):
     publication_id, ready = publish(driver)
     destination_id = add(driver, publication_id, OUTSIDE)
     log = driver.open_log(ready.log_file_name)
@@ -311,7 +311,7 @@ def test_a_refusal_reaches_clients_with_the_destination_that_it_came_from(driver
         (f"{DYNAMIC}|response-correlation-id={{response}}", 0xC0),
     ],
 )
-def test_a_setup_says_whether_there_are_many_and_whether_answers_are_wanted(driver, channel, flags):
+def test_setup_flags_show_group_semantics_and_response_streams(driver, channel, flags):
     response, _ = subscribe(driver, f"aeron:udp?control={PEER}|control-mode=response")
     _, ready = publish(driver, channel.format(response=response) + "|term-length=64k")
     if channel.startswith(DYNAMIC):
@@ -323,7 +323,7 @@ def test_a_setup_says_whether_there_are_many_and_whether_answers_are_wanted(driv
     assert ready.stream_id == 1001
 
 
-def test_a_channel_that_asks_for_it_sends_the_time_in_its_frames(driver):
+def test_a_channel_with_a_timestamp_offset_sends_the_time_in_its_frames(driver):
     _, ready = publish(driver, f"{OUTSIDE}|term-length=64k|channel-snd-ts-offset=reserved")
     log = driver.open_log(ready.log_file_name)
     term_id = log.initial_term_id
@@ -342,7 +342,7 @@ def test_a_channel_that_asks_for_it_sends_the_time_in_its_frames(driver):
     assert responses[-1].error_code == ErrorCode.GENERIC_ERROR
 
 
-def test_a_plain_subscription_that_responses_are_asked_for_on_hears_one_session_alone(driver):
+def test_a_subscription_used_for_responses_receives_only_the_response_session(driver):
     """Whoever names it must know; what the receiver looks out for follows it, and goes with it."""
     response, _ = subscribe(driver, HERE)
     _, ready = publish(driver, f"{OUTSIDE}|term-length=64k|response-correlation-id={response}")

@@ -20,7 +20,7 @@ def driver(tmp_path):
 
 
 def publish(driver):
-    """A new publication; returns its registration id and how a receiver of it reports."""
+    """Add a publication. Returns its registration id and a function that sends status messages."""
     registration_id, responses = driver.add(AddPublication, CHANNEL)
     ready = responses[-1]
     term_id = driver.open_log(ready.log_file_name).initial_term_id
@@ -33,7 +33,7 @@ def publish(driver):
     return registration_id, report
 
 
-def test_a_publication_does_not_wait_for_the_receivers_of_the_one_that_used_its_slot_before(driver):
+def test_a_publication_does_not_wait_for_receivers_of_the_previous_one_in_its_slot(driver):
     first_id, report = publish(driver)
     for receiver in range(flow_control.RECEIVERS_MAX + BATCH):
         report(receiver, 1024)
@@ -61,7 +61,7 @@ def test_a_publication_does_not_wait_for_the_receivers_of_the_one_that_used_its_
         ({"messages_per_send_max": 1, "udp_offload": False}, 1),
     ],
 )
-def test_an_explicit_number_of_messages_per_send_is_taken_as_it_is(tmp_path, settings, expected):
+def test_an_explicit_number_of_messages_per_send_is_used(tmp_path, settings, expected):
     with patient_lab(tmp_path / "aeron", **settings) as driver:
         publish(driver)
         record = driver.driver.conductor._resources.sender.publications[0]
@@ -77,7 +77,7 @@ def test_an_explicit_number_of_messages_per_send_is_taken_as_it_is(tmp_path, set
         ("|init-term-id=2147483647|term-id=-2147483648|term-offset=65536", 2 * 65_536),
     ],
 )
-def test_the_record_has_the_position_at_which_the_stream_begins(driver, more, expected):
+def test_the_record_has_the_initial_position_of_the_stream(driver, more, expected):
     driver.add(AddPublication, CHANNEL + more)
     assert driver.driver.conductor._resources.sender.publications[0].initial_position == expected
 

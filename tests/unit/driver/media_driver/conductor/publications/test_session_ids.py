@@ -8,7 +8,7 @@ from windtunnel.driver.media_driver.conductor.publications.session_ids import Se
 
 
 class Fixed(Random):
-    """Starts the sequence where a test wants it."""
+    """Starts the sequence at a given id."""
 
     def __init__(self, start):
         super().__init__()
@@ -34,11 +34,11 @@ def take(start, in_use=(), count=4):
         (2**31 - 2, [2**31 - 2, 2**31 - 1, -(2**31), -(2**31) + 1]),
     ],
 )
-def test_counts_up_and_around(start, expected):
+def test_ids_increase_and_wrap_around(start, expected):
     assert take(start) == expected
 
 
-def test_passes_over_what_is_in_use():
+def test_ids_in_use_are_skipped():
     assert take(-3, {-2, 1001, 1003}) == [-3, 1002, 1004, 1005]
 
 
@@ -47,6 +47,6 @@ def test_a_range_up_to_the_largest_id_wraps_before_it_is_compared():
     assert ids.next({-(2**31)}) == -(2**31) + 1
 
 
-def test_an_id_is_not_given_out_twice():
+def test_an_id_is_not_returned_again():
     ids = SessionIds(Random(1), -1, 1000)
     assert len({ids.next(()) for _ in range(100)}) == 100
