@@ -1,4 +1,4 @@
-"""The golden archive: its directory as files, and its control conversation as messages."""
+"""The golden archive: the files of its directory, and the messages of its control session."""
 
 import struct
 
@@ -11,20 +11,20 @@ DATA, UNFRAGMENTED = 1, 0xC0
 
 
 def file_names():
-    """The files of the archive's directory."""
+    """Return the names of the files in the archive's directory."""
     kept = (path.name.removesuffix(".xz") for path in (GOLDEN / SET).glob("*.xz"))
     return sorted(name for name in kept if name != "control.pcap")
 
 
 def unpack(folder):
-    """Put the archive's files into `folder`."""
+    """Write the archive's files to `folder`."""
     for name in file_names():
         (folder / name).write_bytes(load(SET, name))
     return folder
 
 
 def data_frames(stream_id):
-    """(term id, term offset, bytes with header) of each DATA frame of a stream, as captured."""
+    """Yield (term id, term offset, bytes with header) of each captured DATA frame of a stream."""
     for datagram in datagrams(SET, "control.pcap"):
         payload, at = datagram.payload, 0
         while at + FRAME_HEADER.size <= len(payload):
@@ -37,7 +37,7 @@ def data_frames(stream_id):
 
 
 def conversation(stream_id):
-    """The messages of a control stream, each once, in the order of the stream."""
+    """Return the messages of a control stream, each once, in stream order."""
     frames = {(term, offset): frame for term, offset, frame in data_frames(stream_id)}
     first_term = next(iter(frames), (0, 0))[0]
     in_order = sorted(frames, key=lambda place: (place[0] - first_term, place[1]))

@@ -1,7 +1,7 @@
 """Reading the golden sets: compressed files, and the datagrams of a capture.
 
-Knows Ethernet, IPv4 and UDP just well enough to find the payload; shares nothing with what it helps
-to judge.
+It parses Ethernet, IPv4 and UDP only as far as the payload, and shares no code with the tested
+modules.
 """
 
 import functools
@@ -22,7 +22,7 @@ UDP_LENGTH = 8
 
 
 class Datagram(NamedTuple):
-    """The payload of one datagram, the ports it travelled between, its packet's identification."""
+    """The payload of a datagram, its ports, and the identification of its packet."""
 
     payload: bytes
     source_port: int
@@ -32,17 +32,17 @@ class Datagram(NamedTuple):
 
 @functools.lru_cache(maxsize=32)
 def load(golden_set: str, name: str) -> bytes:
-    """The content of `<set>/<name>.xz`."""
+    """Return the content of `<set>/<name>.xz`."""
     return lzma.decompress((GOLDEN / golden_set / f"{name}.xz").read_bytes())
 
 
 def load_array(golden_set: str, name: str) -> np.ndarray:
-    """The content of `<set>/<name>.xz` as a writable array."""
+    """Return the content of `<set>/<name>.xz` as a writable array."""
     return np.frombuffer(load(golden_set, name), dtype=np.uint8).copy()
 
 
 def datagrams(golden_set: str, name: str = "capture.pcap") -> list[Datagram]:
-    """Every UDP datagram of a capture, in order."""
+    """Return every UDP datagram of a capture, in order."""
     capture = load(golden_set, name)
     found = []
     at = PCAP_HEADER_LENGTH
@@ -60,12 +60,12 @@ def datagrams(golden_set: str, name: str = "capture.pcap") -> list[Datagram]:
 
 
 def seen_by(golden_set: str, name: str) -> dict[str, int]:
-    """The `key=number` pairs that an application printed."""
+    """Return the `key=number` pairs that an application printed."""
     text = (GOLDEN / golden_set / name).read_text()
     return {key: int(value) for key, value in re.findall(r"(\w+)=(-?\d+)\b", text)}
 
 
 def message(index: int, length_max: int) -> np.ndarray:
-    """Message `index` of every golden stream."""
+    """Return message `index` of a golden stream; all streams have the same messages."""
     length = 1 + (index * 7919) % length_max
     return ((index + np.arange(length)) & 0xFF).astype(np.uint8)

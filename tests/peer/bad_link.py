@@ -1,11 +1,11 @@
-"""A link on loopback that the middlebox's engine disturbs, for drivers that share a machine.
+"""A link on loopback with faults of the middlebox's engine, for two drivers on one machine.
 
     publisher  <-->  [near door | engine | far door]  <-->  receiver
 
-A door is where one side's datagrams come in and go out. Each side sees the other at one address
-that never changes, as drivers demand: data comes from the far door's outlet alone, and what a
-receiver answers leaves by the very socket that the publisher sends to. Nothing moves but in
-`turn`, so a link needs no thread, and what it strikes depends on its seed and not on time.
+A door receives and sends the datagrams of one side. Each side sees the other at one constant
+address, as drivers require: data is sent from the far door's outlet only, and a receiver's feedback
+from the socket that the publisher sends to. Datagrams are forwarded only in `turn`, so a link needs
+no thread, and its faults depend on the seed and not on time.
 """
 
 import socket
@@ -34,7 +34,7 @@ FRAME_COLUMNS += ("forged", "damaged_from", "damaged_into")
 
 @dataclass
 class Door:
-    """One end of a link; a peer that is not told is learnt from what it sends."""
+    """One end of a link. A peer that is not given is the source of the first datagram."""
 
     inlet: socket.socket
     outlet: socket.socket
@@ -50,14 +50,14 @@ class Door:
 
 
 def unicast_door(peer=None):
-    """A door with one socket, at a port of its own."""
+    """Return a door with one socket, which has its own port."""
     both = _socket()
     both.bind((LOOPBACK, 0))
     return Door(both, both, peer)
 
 
 def multicast_door(joined, sent_to):
-    """A door that hears one group and speaks to another; both are (address, port)."""
+    """Return a door that receives from one group and sends to another; both are (address, port)."""
     inlet, outlet = _socket(), _socket()
     inlet.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     inlet.bind(joined)
@@ -69,14 +69,14 @@ def multicast_door(joined, sent_to):
 
 
 def _socket():
-    made = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER_BYTES)
-    made.setblocking(False)
-    return made
+    opened = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER_BYTES)
+    opened.setblocking(False)
+    return opened
 
 
 class BadLink:
-    """Two doors and the engine between them; `turn` moves what has come and what is due."""
+    """Two doors with an engine between them; `turn` forwards datagrams that arrived or are due."""
 
     def __init__(self, near, far, case, now_ns=time.monotonic_ns):
         self.doors = near, far
@@ -114,29 +114,29 @@ class BadLink:
         for entry in outbox.datagrams[: outbox.counts[COUNT]]:
             door = self.doors[1 - entry["link"]]
             datagram = outbox.buf[entry["at"] : entry["at"] + entry["length"]]
-            assert door.peer, "an answer for a side that has not yet spoken"
+            assert door.peer, "feedback for a side that has sent nothing yet"
             door.outlet.sendto(datagram.data, door.peer)
         empty(outbox)
 
     @property
     def decisions(self):
-        """What was struck so far, a DECISION each."""
+        """The faults so far, a DECISION each."""
         return self._engine.decisions[: self._engine.state[DECISIONS]]
 
     def frames(self, direction, kind):
-        """How the frames of a class fared in a direction."""
+        """Return the counts of a frame class in a direction."""
         row = self._engine.frames[direction, CLASSES.index(CODES[kind])]
         return dict(zip(FRAME_COLUMNS, row.tolist(), strict=True))
 
     def lost_at_first(self):
-        """Positions of the frames of data, pads too, that were dropped when they came first."""
-        struck = self.decisions
-        first = struck[(struck["action"] == DROP) & (struck["attempt"] == 1)]
+        """Return positions of data and padding frames that were dropped when first sent."""
+        faulty = self.decisions
+        first = faulty[(faulty["action"] == DROP) & (faulty["attempt"] == 1)]
         return set(first["position"].tolist())
 
     @property
-    def positions_struck(self):
-        """How many frames of data, pads too, were struck; one that is struck twice counts twice."""
+    def fault_count(self):
+        """The number of faults of data and padding frames; a frame with two faults counts twice."""
         return int((self.decisions["position"] != NO_POSITION).sum())
 
     @property
@@ -145,7 +145,7 @@ class BadLink:
         return next_due_ns(self._engine.held) == NEVER
 
     def balances(self):
-        """Whether all that came in was lost by order, went out or waits, in both directions."""
+        """Whether each datagram was dropped by a fault, forwarded or held, in both directions."""
         accounts = [link_account(self._engine, direction) for direction in (TO_FAR, TO_NEAR)]
         return all(
             each.datagrams_in + each.datagrams_added
@@ -155,7 +155,7 @@ class BadLink:
 
 
 def link_case(stream_id, term_length, faults, seed):
-    """A case that tells an engine of one stream and its faults, and of nothing else."""
+    """Return an engine's case with one stream and its faults."""
     traffic = TrafficCase(
         id="one", ordinal=0, stream_id=stream_id, from_host="a", to_host="b",
         publication="exclusive", channel="", receive="", port=1, reliable=True,

@@ -1,4 +1,4 @@
-"""A client that opens one of everything, says so, and waits to be killed in the middle of a claim.
+"""A client that opens every kind of resource, prints `ready`, and is killed during a claim.
 
 python -m tests.peer.doomed_client DIRECTORY CHANNEL
 """
@@ -16,7 +16,7 @@ def main() -> None:
     client = Aeron(directory)
     client.add_subscription(channel, STREAM_ID)
     publication = client.add_exclusive_publication(channel, STREAM_ID)
-    client.add_counter(COUNTER_TYPE, b"key", "doomed")
+    client.add_counter(COUNTER_TYPE, b"key", "killed client")
     while isinstance(publication.try_claim(100), int):
         time.sleep(0.001)
     print("ready", client.client_id, flush=True)

@@ -1,4 +1,4 @@
-"""What a driver's cnc file says of itself while it lives, read by the harness's tables."""
+"""Counters and errors in the CnC file of a running driver, read by the harness's tables."""
 
 from windtunnel.harness.dissect.driver_files.cnc_file import map_cnc
 from windtunnel.harness.dissect.driver_files.counter_key import SYSTEM, system_counter
@@ -7,7 +7,7 @@ RETRANSMITS_SENT, OVER_RUNS, ERRORS = 11, 13, 15
 
 
 class DriverFacts:
-    """Counters and errors of the driver that works in a directory."""
+    """Counters and errors of the driver of a directory."""
 
     def __init__(self, directory):
         self._cnc = map_cnc(directory / "cnc.dat")

@@ -1,4 +1,4 @@
-"""The impairments that a stream is sent through, and which frames they drop, known in advance.
+"""The impairments of a stream, and the frames that they drop, computed in advance.
 
 The first rule decides about loss, by the position of a frame alone. Positions follow from the
 messages, the MTU and the term length, whichever driver writes them.
@@ -33,18 +33,18 @@ BAD = (
     _fault("swap", DATA_FRAMES, ("a->b",)),
     _fault("hold", DATA_FRAMES, ("a->b",), LATE_NS),
 )
-"""5 % of all frames in both directions are lost; of the data as many are swapped with the next, and
-as many come late."""
+"""5 % of all frames in both directions are lost; 5 % of the data frames are swapped with the next,
+and 5 % are late."""
 
 
 def expected_frames():
-    """(position, type, frame length) of every frame of the messages."""
+    """Return (position, type, frame length) of every frame of the messages."""
     frames, _ = write_log([len(each) for each in MESSAGES], MTU, TERM_LENGTH)
     return [frame[:3] for frame in frames]
 
 
 def expected_losses(seed):
-    """Positions of the frames that `BAD` drops when they first come over a link."""
+    """Return the positions of the frames that `BAD` drops when they are first sent over a link."""
     limit = SHARE_PPB * (1 << DRAW_BITS) // BILLION
     return {
         position
@@ -54,7 +54,7 @@ def expected_losses(seed):
 
 
 def data_bytes(positions):
-    """What the frames of data at some positions take in a log; pads count nothing."""
+    """Return the bytes of the data frames at some positions in a log, without padding."""
     return sum(
         (length + 31) // 32 * 32
         for position, kind, length in expected_frames()

@@ -1,13 +1,13 @@
-"""How a stream of each kind is laid out between two drivers, directly or across links.
+"""The channels of each kind of stream between two drivers, directly or across links.
 
     unicast       publication -> endpoint
-    mdc-dynamic   publication at a control address  <- each receiver makes itself known
-    mdc-manual    publication -> each destination, as told by its client
-    multicast     publication -> group; answers go to the group after it
+    mdc-dynamic   publication at a control address  <- status messages of each receiver
+    mdc-manual    publication -> each destination that its client adds
+    multicast     publication -> group; feedback goes to the next group
 
-Across a link the publication's side knows only the near door, the receiver's side only the far.
-Several endpoints have a link each, which loses frames of its own; the receivers of a group share
-one. A group has receivers in both drivers, so that both kinds ask and are served side by side.
+Across a link, the publication's side sends only to the near door, the receiver's side to the far
+one. Each of several endpoints has its own link, with its own losses; the receivers of a group share
+one. A group has receivers in both drivers, so that both send NAKs and get retransmits.
 """
 
 from dataclasses import dataclass, field
@@ -18,11 +18,11 @@ from tests.peer.ports import free_port, free_ports
 STREAM_ID, TERM_LENGTH = 1001, 65_536
 STREAM = f"term-length={TERM_LENGTH}|init-term-id=-2|term-id=-2|term-offset=0"
 WINDOW = "rcv-wnd=16k"
-"""So much less than half a term that the pad at its end, of which only the header is sent, cannot
-lead a sender beyond what the receiver takes: nothing is lost but by a link."""
+"""Less than half a term by more than a pad: the pad at the end of a term, of which only the header
+is sent, cannot cause an over-run, so frames are lost only by a link."""
 GROUP_RECEIVERS = 2
 GROUPS = [f"224.20.30.{last}" for last in (41, 42, 43, 44)]
-"""Data and control of the near side, then of the far side: a group's answers go to the next."""
+"""Data and control groups of the near side, then of the far side; feedback goes to control."""
 
 
 @dataclass
@@ -34,7 +34,7 @@ class Layout:
     links: list[BadLink]
     destinations: list[str] = field(default_factory=list)
     home_subscriptions: list[str] = field(default_factory=list)
-    """Those of the publication's own driver, of which nobody tells that it sits there."""
+    """Subscriptions in the publication's own driver."""
 
     def close(self):
         for link in self.links:
@@ -42,24 +42,24 @@ class Layout:
 
 
 def lay_out(kind, faults=None, seed=0):
-    """A stream of a kind; without `faults` the drivers face each other directly."""
+    """Return the layout of a kind; without `faults`, the drivers are connected directly."""
     return _KINDS[kind](_Links(faults, seed))
 
 
 class _Links:
-    """Makes links, each with its own seed; none where there are no faults to order."""
+    """Creates links, each with its own seed; none if there are no faults."""
 
     def __init__(self, faults, seed):
         self._faults, self._seed = faults, seed
-        self.made = []
+        self.created = []
 
     @property
     def are_wanted(self):
         return self._faults is not None
 
     def between(self, near, far):
-        case = link_case(STREAM_ID, TERM_LENGTH, self._faults, self._seed + len(self.made))
-        self.made.append(BadLink(near, far, case))
+        case = link_case(STREAM_ID, TERM_LENGTH, self._faults, self._seed + len(self.created))
+        self.created.append(BadLink(near, far, case))
 
 
 def _unicast(links):
@@ -72,7 +72,7 @@ def _unicast(links):
     return Layout(
         f"aeron:udp?endpoint={near}|{STREAM}",
         [f"aeron:udp?endpoint={far}|{WINDOW}"],
-        links.made,
+        links.created,
     )
 
 
@@ -90,7 +90,7 @@ def _dynamic(links):
             f"aeron:udp?endpoint={LOOPBACK}:{port}|control={where}|{WINDOW}"
             for port, where in zip(ports, controls, strict=True)
         ],
-        links.made,
+        links.created,
     )
 
 
@@ -105,7 +105,7 @@ def _manual(links):
     return Layout(
         f"aeron:udp?control-mode=manual|{_flow_control()}|{STREAM}",
         [f"aeron:udp?endpoint={LOOPBACK}:{port}|{WINDOW}" for port in ports],
-        links.made,
+        links.created,
         [f"aeron:udp?endpoint={near}" for near in nears],
     )
 
@@ -124,7 +124,7 @@ def _multicast(links):
     return Layout(
         f"aeron:udp?{near}|interface={LOOPBACK}|{_flow_control()}|{STREAM}",
         [receiving],
-        links.made,
+        links.created,
         home_subscriptions=[receiving],
     )
 

@@ -1,7 +1,7 @@
-"""A stream on its way from one driver to the other, and all that can be asked about it.
+"""The transfer of a stream from one driver to another, with its counters.
 
-One thread turns everything that is not a driver: it offers, moves the links and reads. Drivers ask
-again for what is lost after a long delay, so that a NAK is nearly always the answer to a loss.
+One thread does everything outside the drivers: it offers, runs the links and reads. The retry delay
+of NAKs is long, so that nearly every NAK is caused by a new loss.
 """
 
 import time
@@ -53,7 +53,7 @@ def passage(folder, kind, drivers, clients, faults=None, seed=0):
     """Send all messages from the first of two drivers to the second, each used by its client."""
     with ExitStack() as stack:
         near, far = (stack.enter_context(_DRIVERS[each](folder)) for each in drivers)
-        # The real client's Python door has no destinations.
+        # The real client's Python API has no destinations.
         writing = "ours" if kind == "mdc-manual" else clients[0]
         ends = ENDS[writing](near), ENDS[clients[1]](far)
         for end in ends:
@@ -67,7 +67,7 @@ def passage(folder, kind, drivers, clients, faults=None, seed=0):
 
 
 class Passage:
-    """The stream, its readers and the links it goes over."""
+    """A stream with its readers and links."""
 
     def __init__(self, layout, ends, near, far):
         self.layout, self.near, self.far = layout, near, far
@@ -96,7 +96,7 @@ class Passage:
             reader.poll()
 
     def connect(self):
-        """Return when everybody has an image, so that nobody joins late."""
+        """Wait until every reader has an image, so that none joins late."""
         self._until(
             lambda: (
                 self._writer.is_connected(self.publication)
@@ -106,7 +106,7 @@ class Passage:
         )
 
     def send_all(self):
-        """Return when all is read, every counter is at the end and nothing is under way."""
+        """Send all messages. Wait until all are read and every counter has its final value."""
         started_ns = time.monotonic_ns()
         for message in MESSAGES:
             self._until(lambda message=message: self.publication.offer(message) > 0, "offering")
@@ -116,10 +116,12 @@ class Passage:
         )
         self._until(lambda: set(self.positions()) == {self.publication.position}, "positions")
         self.elapsed_ns = time.monotonic_ns() - started_ns
-        self._until(self._is_quiet, "the last NAK to be heard, and the last frame to leave")
+        self._until(
+            self._is_quiet, "the last NAK to be received, and the last frame to be forwarded"
+        )
 
     def positions(self):
-        """How far each who has a say has come: the sender, each image, each subscriber."""
+        """Return the positions of the sender, each image and each subscriber."""
         found = self.near.values(counter.SENDER_POSITION)
         assert len(found) == 1
         for kind in (
@@ -131,24 +133,24 @@ class Passage:
         return found + [reader.position for reader in self.readers]
 
     def _is_quiet(self):
-        """Whether every NAK has come to its end, now that no gap is left to be asked for."""
-        sent, heard = self.naks_sent(), self.naks_heard()
+        """Whether every NAK has been received or dropped, once no gap is left."""
+        sent, received = self.naks_sent(), self.naks_received()
         if not self.layout.links:
-            return sent == heard
-        asked = self._naks_on_links("frames_in")
+            return sent == received
+        entered = self._naks_on_links("frames_in")
         passed = self._naks_on_links("frames_out")
         return (
-            (sent, heard) == (asked, passed)
-            and asked == passed + self._naks_on_links("dropped")
+            (sent, received) == (entered, passed)
+            and entered == passed + self._naks_on_links("dropped")
             and all(link.is_empty for link in self.layout.links)
         )
 
     def naks_sent(self):
-        """By all receivers."""
+        """Return the number of NAKs sent by all receivers."""
         return sum(side.total(counter.NAKS_SENT_TOTAL) for side in self.sides)
 
-    def naks_heard(self):
-        """By the sender."""
+    def naks_received(self):
+        """Return the number of NAKs received by the sender."""
         return self.near.total(counter.NAKS_RECEIVED_TOTAL)
 
     def _naks_on_links(self, column):

@@ -1,7 +1,7 @@
 """UDP ports that stay free until they are used.
 
-A port that was let go again lies in the range that the kernel gives to sockets which name none, and
-may be given to the next of them. These lie below that range, and none is handed out twice.
+A port that the kernel chose may be chosen again for another socket once it is closed. These ports
+are below the kernel's range, and none is returned twice.
 """
 
 import os
@@ -10,7 +10,7 @@ from pathlib import Path
 
 EPHEMERAL = Path("/proc/sys/net/ipv4/ip_local_port_range")
 PORT_MIN, STRIDE = 10_000, 97
-"""Processes begin a stride apart, so that those beside each other do not try the same port."""
+"""Distance of the first ports of processes, so that concurrent ones do not try the same port."""
 
 
 def _candidates():
@@ -27,7 +27,7 @@ _CANDIDATES = _candidates()
 
 
 def free_port():
-    """A port that nobody has, on any address of this machine."""
+    """Return a port that is free on all addresses of this machine."""
     while True:
         port = next(_CANDIDATES)
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:

@@ -1,4 +1,4 @@
-"""Processes that a test kills: a real driver, and a client of ours."""
+"""Processes that a test kills: a real driver, and a client of this project."""
 
 import os
 import subprocess
@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @contextmanager
 def process(*arguments, **environment):
-    """`python -m arguments...`, killed in the end if it still runs."""
+    """Run `python -m arguments...`, and kill it at the end if it still runs."""
     child = subprocess.Popen(
         [sys.executable, "-m", *map(str, arguments)],
         cwd=ROOT, env=os.environ | environment, stdout=subprocess.PIPE, text=True,
@@ -26,9 +26,9 @@ def process(*arguments, **environment):
 
 @contextmanager
 def real_driver_process(directory, **environment):
-    """The real C driver in a process of its own, ready for clients."""
+    """Run the real C driver in its own process, ready for clients."""
     arguments = ("tests.stand_ins.real_aeron", "driver", "--dir", directory)
     with process(*arguments, **environment) as child:
-        # Not by its files: those of a driver that was killed before are still there.
+        # Its files are no sign: those of a driver that was killed before still exist.
         assert child.stdout.readline() == "ready\n"
         yield child

@@ -1,4 +1,4 @@
-"""The same stream through the real client (pyaeron) and ours: write all, read all, compare."""
+"""The same stream through the real client (pyaeron) and this one: write, read and compare."""
 
 import time
 
@@ -16,7 +16,7 @@ LENGTHS = (0, 1, 31, 32, 1376, 1377, 5_000, 8_192)
 MESSAGES = [
     np.random.default_rng(number).bytes(LENGTHS[number % len(LENGTHS)]) for number in range(200)
 ]
-"""Fragments, borders of frames, and with 64 KiB terms several turns of the term."""
+"""Message lengths around frame boundaries, and enough for several terms of 64 KiB."""
 
 
 def channel():
@@ -89,9 +89,9 @@ class RealEnd:
         self._readers = []
 
     def close(self):
-        """An image let go after its client is closed would be a write to memory given back."""
+        """Release images first: releasing one after its client would write to freed memory."""
         for reader in self._readers:
-            reader.let_go()
+            reader.release()
         self._client.close()
 
     def publish(self, channel, *, is_exclusive):
@@ -110,7 +110,7 @@ class RealEnd:
 
 
 class RealReader:
-    """Joins fragments by flags: with `assemble` pyaeron was seen to drop long messages here."""
+    """Reassembles fragments by flags, because pyaeron's `assemble` dropped long messages."""
 
     def __init__(self, subscription):
         self._subscription = subscription
@@ -130,7 +130,7 @@ class RealReader:
             self._image = self._subscription.image_at_index(0)
         self._subscription.poll(self._on_fragment, 64, assemble=False)
 
-    def let_go(self):
+    def release(self):
         self._image = None
 
     @property

@@ -1,4 +1,4 @@
-"""The link itself, between sockets of the test: addresses, bytes, losses and lateness."""
+"""The link between sockets of the test: addresses, bytes, losses and delays."""
 
 import socket
 from contextlib import ExitStack
@@ -23,7 +23,7 @@ STREAM_ID, SEED = 1001, 7
 
 
 class Clock:
-    """A time that stands still until it is moved."""
+    """A clock that the test advances."""
 
     def __init__(self):
         self.ns = 10**9
@@ -34,21 +34,21 @@ class Clock:
 
 @pytest.fixture
 def stack():
-    with ExitStack() as made:
-        yield made
+    with ExitStack() as opened:
+        yield opened
 
 
 def plain_socket(stack, peer=None):
-    made = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
-    made.bind((LOOPBACK, 0))
-    made.settimeout(5.0)
+    opened = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+    opened.bind((LOOPBACK, 0))
+    opened.settimeout(5.0)
     if peer:
-        made.connect(peer)
-    return made
+        opened.connect(peer)
+    return opened
 
 
 def unicast_link(stack, faults, clock=None, seed=SEED):
-    """A publisher that hears one address only, as drivers do, a receiver, and the link between."""
+    """Return a connected publisher, a receiver, and the link between them."""
     receiver = plain_socket(stack)
     near = unicast_door()
     case = link_case(STREAM_ID, TERM_LENGTH, faults, seed)
@@ -58,7 +58,7 @@ def unicast_link(stack, faults, clock=None, seed=SEED):
 
 
 def arrived(receiver):
-    """All that lies in a socket."""
+    """Return all datagrams in a socket."""
     receiver.setblocking(False)
     found = []
     while True:
@@ -68,15 +68,15 @@ def arrived(receiver):
             return found
 
 
-def test_both_sides_speak_to_one_address_through_it(stack):
+def test_both_sides_use_one_address_of_the_link(stack):
     publisher, receiver, link = unicast_link(stack, ())
     sent = [setup(), data(0), data(64) + data(128)]
     for datagram in sent:
         publisher.send(datagram)
     link.turn()
-    heard = [receiver.recvfrom(65_536) for _ in sent]
-    assert [datagram for datagram, _ in heard] == sent
-    (source,) = {source for _, source in heard}
+    received = [receiver.recvfrom(65_536) for _ in sent]
+    assert [datagram for datagram, _ in received] == sent
+    (source,) = {source for _, source in received}
     receiver.sendto(status_message(), source)
     receiver.sendto(nak(), source)
     link.turn()
@@ -86,7 +86,7 @@ def test_both_sides_speak_to_one_address_through_it(stack):
     assert link.frames(TO_NEAR, "NAK")["frames_out"] == 1
 
 
-def test_a_group_is_joined_to_another_group(stack):
+def test_a_link_connects_two_groups(stack):
     data_group, control, far_data, far_control = GROUPS
     near_port, far_port = free_ports(2)
     link = BadLink(
@@ -109,7 +109,7 @@ def test_a_group_is_joined_to_another_group(stack):
 
 
 @pytest.mark.parametrize("times", [1, 2])
-def test_the_seed_alone_says_which_data_is_lost(stack, times):
+def test_the_lost_data_depends_only_on_the_seed(stack, times):
     publisher, receiver, link = unicast_link(stack, BAD)
     while not link.frames(TO_FAR, "SETUP")["frames_out"]:
         publisher.send(setup())
@@ -121,10 +121,10 @@ def test_the_seed_alone_says_which_data_is_lost(stack, times):
     lost = expected_losses(SEED)
     assert link.lost_at_first() == lost != expected_losses(SEED + 1)
     assert 0.02 < len(lost) / len(expected_frames()) < 0.1
-    assert link.positions_struck > len(lost)
+    assert link.fault_count > len(lost)
 
 
-def test_what_is_held_comes_late_and_no_sooner(stack):
+def test_held_datagrams_arrive_after_their_delay(stack):
     clock = Clock()
     publisher, receiver, link = unicast_link(stack, BAD[2:], clock)
     publisher.send(setup())

@@ -1,4 +1,4 @@
-"""The benchmark beside real Aeron: short readings, of which only their soundness is asserted."""
+"""The benchmark with real Aeron: short measurements, of which only the validity is asserted."""
 
 import math
 
@@ -18,7 +18,7 @@ pytestmark = [
 
 
 @pytest.mark.timeout(500)
-def test_the_real_client_serves_both_drivers():
+def test_the_real_client_works_with_both_drivers():
     settings = BenchSettings(
         rounds=1, seconds=1.0, warm_up_s=0.1, client="pyaeron",
         cases=("udp-32", "udp-1344-streams", "udp-1344-mdc", "ipc-32-sources", "rtt-udp"),
@@ -42,6 +42,6 @@ def test_both_drivers_carry_every_message_in_order():
         (driver, case) for driver in ("ours", "c") for case in settings.cases
     ]
     for reading in readings:
-        # Other tests may compile kernels at the same time, which voids a reading and no more.
+        # Other tests may compile kernels at the same time, which only invalidates a measurement.
         assert "compiled" in reading.void or not reading.void, reading
         assert all(math.isfinite(value) and value >= 0 for value in reading.values.values())

@@ -1,4 +1,4 @@
-"""What our driver and the real one make of the same channels, as one client of ours sees it."""
+"""The same channels in this driver and the real one have the same effects for a client."""
 
 import socket
 import time
@@ -32,7 +32,7 @@ def test_a_multicast_publication_shows_the_socket_that_receives(tmp_path, driver
 
 
 @both
-def test_the_channel_that_opened_an_endpoint_decides_on_windows(tmp_path, driver):
+def test_the_channel_that_opened_an_endpoint_determines_windows(tmp_path, driver):
     (port,) = free_ports(1)
     channel = f"aeron:udp?endpoint=127.0.0.1:{port}"
     with driver(tmp_path) as directory, Aeron(directory) as client:

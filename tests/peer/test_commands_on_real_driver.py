@@ -64,7 +64,7 @@ class Client:
             if type_id != broadcast.NO_MESSAGE:
                 return decode_response(type_id, self.scratch[:length])
             time.sleep(0.002)
-        raise AssertionError(f"no answer within {ANSWER_TIMEOUT_S} s")
+        raise AssertionError(f"no response within {ANSWER_TIMEOUT_S} s")
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ def test_a_client_registers_and_closes(client: Client) -> None:
     assert not client.reader.is_active(heartbeat.counter_id, client.client_id)
 
 
-def test_a_publication_is_added_and_an_invalid_one_refused(client: Client) -> None:
+def test_a_publication_is_added_and_an_invalid_one_rejected(client: Client) -> None:
     channel = "aeron:udp?endpoint=127.0.0.1:24590|term-length=64k"
     client.send(AddExclusivePublication(client.client_id, client.next_id(), 10, channel))
     assert isinstance(client.next_response(), CounterReady)
@@ -123,7 +123,7 @@ def test_a_counter_is_added_and_removed(client: Client) -> None:
     assert client.next_response() == UnavailableCounter(2, ready.counter_id)
 
 
-def test_it_logs_an_unknown_command(client: Client) -> None:
+def test_an_unknown_command_is_logged(client: Client) -> None:
     client.send_bytes(0x55, bytes(16))
     client.send_bytes(0x01, bytes(18))
     client.send(AddSubscription(client.client_id, client.next_id(), 10, "aeron:ipc"))

@@ -1,4 +1,4 @@
-"""Sudden ends: a driver that is killed under our client, and a client of ours that is killed."""
+"""A driver that is killed while a client uses it, and a client that is killed."""
 
 import pytest
 
@@ -19,7 +19,7 @@ HASTE = {
 }
 
 
-def test_a_killed_driver_is_reported_and_the_next_one_serves(tmp_path):
+def test_a_killed_driver_is_reported_and_a_new_one_can_be_used(tmp_path):
     directory, errors = tmp_path / "aeron", []
     context = ClientContext(
         dir=directory, driver_timeout_ms=4_000, keepalive_interval_ns=50_000_000,
@@ -32,7 +32,7 @@ def test_a_killed_driver_is_reported_and_the_next_one_serves(tmp_path):
         until(lambda: publication.is_connected and subscription.images, "connecting")
         image = subscription.images[0]
         driver.kill()
-        until(lambda: errors, "noticing")
+        until(lambda: errors, "the client to detect it")
         assert client.is_closed
         assert [type(error) for error in errors] == [DriverTimeoutError]
         assert "heartbeat" in client.failure
@@ -46,22 +46,22 @@ def test_a_killed_driver_is_reported_and_the_next_one_serves(tmp_path):
 
 
 @pytest.mark.full
-def test_a_killed_client_leaves_nothing_that_the_driver_does_not_clean(tmp_path):
+def test_the_driver_frees_all_resources_of_a_killed_client(tmp_path):
     directory = tmp_path / "aeron"
     with (
         real_driver_process(directory, **HASTE),
-        Aeron(directory) as witness,
-        process("tests.peer.doomed_client", directory, channel()) as doomed,
+        Aeron(directory) as observer,
+        process("tests.peer.doomed_client", directory, channel()) as killed,
     ):
-        said = doomed.stdout.readline().split()
-        assert said[0] == "ready"
-        doomed_id = int(said[1])
+        words = killed.stdout.readline().split()
+        assert words[0] == "ready"
+        killed_id = int(words[1])
 
         def left_behind():
-            return [item for item in witness.counters if item.owner_id == doomed_id]
+            return [item for item in observer.counters if item.owner_id == killed_id]
 
         assert {COUNTER_TYPE, 11} <= {item.type_id for item in left_behind()}
-        doomed.kill()
+        killed.kill()
         until(lambda: not left_behind(), "its counters to be freed")
         until(lambda: not list(directory.rglob("*.logbuffer")), "its logs to be deleted")
-        assert not witness.is_closed
+        assert not observer.is_closed

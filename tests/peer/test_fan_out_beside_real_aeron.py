@@ -1,4 +1,4 @@
-"""One stream to two subscribers, with our driver and the real one on either end."""
+"""One stream to two subscribers, with this driver and the real one at either end."""
 
 from contextlib import contextmanager
 
@@ -32,7 +32,7 @@ def real_driver(folder):
 
 
 def deliver_to_all(writer, publication, readers):
-    """Send all messages, each reader reading as it goes. Returns what each of them got."""
+    """Send all messages while all readers poll. Returns the messages of each reader."""
     until(lambda: writer.is_connected(publication), "connecting")
 
     def poll_all():

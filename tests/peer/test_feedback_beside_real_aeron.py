@@ -1,4 +1,4 @@
-"""What our driver and the real one send to a publication that is a socket of the test."""
+"""Feedback of this driver and the real one to a publication that is a socket of the test."""
 
 import socket
 

@@ -1,6 +1,6 @@
-"""What `docs/findings` says of Aeron's C driver is still so, and our driver is right.
+"""The findings about Aeron's C driver in `docs/findings` still apply, and this driver is correct.
 
-If a case fails with the real driver, Aeron has been mended, and the page needs to say since when.
+If a case fails with the real driver, Aeron has fixed it, and the page must name the version.
 """
 
 from contextlib import contextmanager
@@ -89,7 +89,7 @@ def test_the_source_of_a_rejection_over_ipc(client, is_real, rejections):
     client.add_exclusive_publication(IPC, STREAM_ID)
     until(lambda: subscription.images, "an image")
     subscription.images[0].reject("not wanted")
-    until(lambda: rejections, "the publisher to hear")
+    until(lambda: rejections, "the publisher to be notified")
     assert rejections[0].source_address == ("1.0.0.127" if is_real else "127.0.0.1")
 
 
@@ -101,7 +101,7 @@ def test_a_removed_spy_destination_leaves_its_image(client, is_real):
     )
     gone = []
 
-    def is_told():
+    def is_notified():
         type_id, length = broadcast.receive(cnc.to_clients, receiver, scratch)
         if type_id == ResponseType.UNAVAILABLE_IMAGE:
             gone.append(decode_response(type_id, scratch[:length]).correlation_id)
@@ -113,7 +113,7 @@ def test_a_removed_spy_destination_leaves_its_image(client, is_real):
     until(lambda: subscription.images, "an image")
     (image,) = subscription.images
     subscription.remove_destination(spy)
-    until(is_told, "the notification")
+    until(is_notified, "the notification")
     assert gone == [0 if is_real else publication.registration_id]
     counter_id = image.subscriber_position_id
     until(lambda: client.counters.read(counter_id) is None, "the position to be freed")

@@ -1,4 +1,4 @@
-"""Our name resolver among real C drivers: each learns of the other and finds it by its name."""
+"""This name resolver with real C drivers: each discovers the other and resolves its name."""
 
 import json
 import os
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.peer
 PATIENCE_S = 60.0
 OUR_HOST, REAL_HOST, THIRD_HOST = "127.0.0.5", "127.0.0.6", "127.0.0.7"
 FAST = {"self": 100, "neighbor": 200, "bootstrap_neighbor": 300}
-"""Milliseconds between a driver's words."""
+"""Milliseconds between a driver's announcements of itself."""
 
 REAL_DRIVER = """
 import json, sys
@@ -45,7 +45,7 @@ with pyaeron.MediaDriver(dir=sys.argv[1], threading="shared"):
 
 
 class Real:
-    """A real driver in a process of its own, since it reads the environment."""
+    """A real driver in its own process, because it reads the environment."""
 
     def __init__(self, process, directory):
         self._process = process
@@ -65,7 +65,7 @@ class Real:
 
 
 class Ours:
-    """Our resolver alone, on a real socket."""
+    """This project's resolver without a driver, on a real socket."""
 
     def __init__(self, name, host, port, bootstrap):
         self.clock = SystemClock()
@@ -130,7 +130,7 @@ def values(side, type_id):
 
 
 def shape(side, type_id):
-    """All of a counter but its value, with what is the driver's own put aside."""
+    """Return a counter's type, key and label, without the parts that differ between drivers."""
     return [
         (
             c.key,
@@ -143,14 +143,14 @@ def shape(side, type_id):
     ]
 
 
-FULL = pytest.mark.full  # Each takes ten seconds: a neighbor is forgotten after its timeout.
+FULL = pytest.mark.full  # Each takes ten seconds: a neighbor is removed after its timeout.
 
 
 @pytest.mark.full
 @pytest.mark.parametrize(
     "who_asks", [pytest.param("ours", marks=FULL), pytest.param("real", marks=FULL), "both"]
 )
-def test_each_finds_the_other_by_its_name(tmp_path, who_asks):
+def test_each_driver_resolves_the_name_of_the_other(tmp_path, who_asks):
     ports = {host: free_port() for host in (OUR_HOST, REAL_HOST)}
     to_real = f"{REAL_HOST}:{ports[REAL_HOST]}" if who_asks != "real" else ""
     to_ours = f"{OUR_HOST}:{ports[OUR_HOST]}" if who_asks != "ours" else ""
@@ -184,8 +184,8 @@ def test_each_finds_the_other_by_its_name(tmp_path, who_asks):
     ours.resolver.close()
 
 
-def test_names_pass_through_us_and_through_the_real_driver(tmp_path):
-    """Both real drivers know only us; each must hear of the other, and both of a fourth of ours."""
+def test_names_are_passed_on_by_this_driver_and_the_real_one(tmp_path):
+    """Both real drivers have one neighbor, of this project; each must discover all others."""
     ports = {host: free_port() for host in (OUR_HOST, REAL_HOST, THIRD_HOST)}
     ours = Ours("OURS", OUR_HOST, ports[OUR_HOST], "")
     us = f"{OUR_HOST}:{ports[OUR_HOST]}"

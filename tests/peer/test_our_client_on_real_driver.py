@@ -1,4 +1,4 @@
-"""What our client can ask of a driver, asked of the real one."""
+"""The operations of this client, with the real driver."""
 
 import os
 import zlib
@@ -25,7 +25,7 @@ ANY_PORT = "aeron:udp?endpoint=127.0.0.1:0"
 
 
 class Client(Aeron):
-    """A client that remembers what its handlers were told."""
+    """A client that records the arguments of its handlers."""
 
     def __init__(self, directory):
         self.errors, self.rejections, self.counters_gone = [], [], []
@@ -124,14 +124,17 @@ def test_receive_destinations(client):
 
 
 @pytest.mark.parametrize("where", [None, "aeron:ipc?term-length=64k"], ids=["udp", "ipc"])
-def test_an_image_is_rejected_and_its_publisher_hears_why(client, where):
+def test_the_publisher_is_notified_of_a_rejection_and_its_reason(client, where):
     publication, subscription = open_stream(client, where)
     image = subscription.images[0]
     image.reject("not wanted, truly")
-    until(lambda: client.rejections, "the publisher to hear")
-    said = client.rejections[0]
-    assert (said.message, said.error_code) == ("not wanted, truly", ErrorCode.IMAGE_REJECTED)
-    assert said.registration_id == publication.registration_id
+    until(lambda: client.rejections, "the publisher to be notified")
+    rejection = client.rejections[0]
+    assert (rejection.message, rejection.error_code) == (
+        "not wanted, truly",
+        ErrorCode.IMAGE_REJECTED,
+    )
+    assert rejection.registration_id == publication.registration_id
     with pytest.raises(RegistrationError):
         subscription.reject_image(12345, 0, "nobody")
     with pytest.raises(ValueError, match="expected at most 1023"):
@@ -150,15 +153,15 @@ def test_a_revoked_stream_ends_at_once(client, where):
     assert not image.is_end_of_stream or image.position > 0
 
 
-def test_session_ids_and_refusals(client):
+def test_session_ids_and_rejected_commands(client):
     first = client.next_session_id(STREAM_ID)
     assert client.next_session_id(STREAM_ID) != first
     publication = client.add_exclusive_publication(f"{channel()}|session-id={first}", STREAM_ID)
     assert publication.session_id == first
-    asked = client.async_add_publication("aeron:udp?endpoint=nowhere:at-all", STREAM_ID)
+    registration_id = client.async_add_publication("aeron:udp?endpoint=nowhere:at-all", STREAM_ID)
     with pytest.raises(RegistrationError) as refusal:
-        until(lambda: client.get_publication(asked), "the refusal")
-    assert refusal.value.correlation_id == asked
+        until(lambda: client.get_publication(registration_id), "the refusal")
+    assert refusal.value.correlation_id == registration_id
 
 
 def test_a_shared_publication_keeps_both_of_its_ids(client):
@@ -170,7 +173,7 @@ def test_a_shared_publication_keeps_both_of_its_ids(client):
     assert first.session_id == second.session_id
 
 
-def test_the_heartbeat_is_signed_once(client):
+def test_the_heartbeat_counter_names_the_client(client):
     client.add_counter(1101)
 
     def label():
@@ -187,7 +190,7 @@ def test_the_heartbeat_is_signed_once(client):
 
 @pytest.mark.full(keep=1)
 @pytest.mark.parametrize("is_exclusive", [True, False], ids=["exclusive", "concurrent"])
-def test_reserved_values_travel(client, is_exclusive):
+def test_reserved_values_are_transmitted(client, is_exclusive):
     publication, subscription = open_stream(client, is_exclusive=is_exclusive)
     for message in MESSAGES[:8]:
         written(publication, message, reserved_value=lambda frame: zlib.crc32(frame[32:]))
@@ -205,7 +208,7 @@ def test_reserved_values_travel(client, is_exclusive):
     assert b"".join(seen) == b"".join(MESSAGES[:8])
 
 
-def test_every_way_of_reading_sees_the_same_bytes(client):
+def test_every_kind_of_poll_reads_the_same_bytes(client):
     where = channel()
     ways = [client.add_subscription(where, STREAM_ID) for _ in range(5)]
     publication = client.add_exclusive_publication(where, STREAM_ID)

@@ -1,10 +1,10 @@
-"""Our driver and the real one beside each other: each kind of channel, with and without loss.
+"""This driver and the real one: each kind of channel, with and without loss.
 
-    good    the drivers face each other directly; nothing is lost, so nothing is asked for twice
-    bad     links lose 5 % of all frames in both directions, and bring 10 % of the data out of order
+    good    the drivers are connected directly; nothing is lost, so there are no NAKs
+    bad     links lose 5 % of all frames in both directions, and reorder 10 % of the data
 
-What became of a stream is recorded three times, by each driver's counters and by the links between
-them: they must agree, and the frames that were lost must be those that the seed names.
+The counters of both drivers and those of the links between them must agree, and the lost frames
+must be those that the seed determines.
 """
 
 import pytest
@@ -28,12 +28,12 @@ TERMS_MIN = 5
 @pytest.mark.full(keep=2)
 @pytest.mark.parametrize("drivers", DIRECTIONS, ids="-to-".join)
 @pytest.mark.parametrize("kind", KINDS)
-def test_without_loss_nothing_is_asked_for_twice(tmp_path, kind, drivers):
-    with passage(tmp_path, kind, drivers, clients=drivers) as made:
-        check_delivery(made)
-        assert (made.naks_sent(), made.naks_heard()) == (0, 0)
-        assert made.near.total(RETRANSMITS_SENT) == 0
-        assert made.near.total(counter.RETRANSMITTED_BYTES) == 0
+def test_without_loss_no_naks_are_sent(tmp_path, kind, drivers):
+    with passage(tmp_path, kind, drivers, clients=drivers) as transfer:
+        check_delivery(transfer)
+        assert (transfer.naks_sent(), transfer.naks_received()) == (0, 0)
+        assert transfer.near.total(RETRANSMITS_SENT) == 0
+        assert transfer.near.total(counter.RETRANSMITTED_BYTES) == 0
 
 
 @pytest.mark.full(keep=2)
@@ -42,30 +42,30 @@ def test_without_loss_nothing_is_asked_for_twice(tmp_path, kind, drivers):
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_bad_link_is_repaired(tmp_path, kind, drivers, clients):
     clients = drivers if clients == "own" else drivers[::-1]
-    with passage(tmp_path, kind, drivers, clients, BAD, SEED) as made:
-        check_delivery(made)
-        for index, link in enumerate(made.layout.links):
+    with passage(tmp_path, kind, drivers, clients, BAD, SEED) as transfer:
+        check_delivery(transfer)
+        for index, link in enumerate(transfer.layout.links):
             check_repair(link, SEED + index)
-        check_naks(made, kind)
-        check_retransmits(made)
+        check_naks(transfer, kind)
+        check_retransmits(transfer)
 
 
-def check_delivery(made):
-    """Every reader has every byte in order, every position is the last, and nobody complains."""
-    assert [reader.messages for reader in made.readers] == [MESSAGES] * len(made.readers)
-    assert made.publication.position > TERMS_MIN * TERM_LENGTH
-    assert set(made.positions()) == {made.publication.position}
-    assert sum(made.near.values(counter.SENDER_NAKS_RECEIVED)) == made.naks_heard()
-    by_image = [side.values(counter.RECEIVER_NAKS_SENT) for side in made.sides]
-    assert sum(map(sum, by_image)) == made.naks_sent()
-    for side in made.sides:
+def check_delivery(transfer):
+    """Assert that all bytes were read in order, all positions are final, and no errors logged."""
+    assert [reader.messages for reader in transfer.readers] == [MESSAGES] * len(transfer.readers)
+    assert transfer.publication.position > TERMS_MIN * TERM_LENGTH
+    assert set(transfer.positions()) == {transfer.publication.position}
+    assert sum(transfer.near.values(counter.SENDER_NAKS_RECEIVED)) == transfer.naks_received()
+    by_image = [side.values(counter.RECEIVER_NAKS_SENT) for side in transfer.sides]
+    assert sum(map(sum, by_image)) == transfer.naks_sent()
+    for side in transfer.sides:
         assert side.errors() == []
         totals = [side.total(each) for each in (ERRORS, OVER_RUNS, counter.INVALID_PACKETS)]
         assert totals == [0, 0, 0]
 
 
 def check_repair(link, seed):
-    """The link was as bad as ordered, and took nothing but what it was ordered to take."""
+    """Assert that the link had the requested faults and no others."""
     assert link.balances()
     assert link.lost_at_first() == expected_losses(seed)
     data = link.frames(TO_FAR, "DATA")
@@ -73,22 +73,22 @@ def check_repair(link, seed):
     assert data["frames_in"] == data["frames_out"] + data["dropped"]
 
 
-def check_naks(made, kind):
-    """A receiver asks for a gap when it opens, when its extent changes, and after each retry delay.
+def check_naks(transfer, kind):
+    """A receiver sends a NAK when a gap opens, when its extent changes, and after each retry delay.
 
-    It opens at a frame that was struck, and every other of its frames changes it once, by coming.
-    There is therefore one NAK for each of the struck at most, and all others are a delay apart. The
-    delay of a group is random: three quarters of the most on average, and half in any long sum.
+    A gap opens at a frame with a fault, and changes once for each other of its frames that arrives.
+    There is therefore at most one NAK per fault, and all others are a delay apart. The delay of a
+    group is random: three quarters of the maximum on average, and at least half in a long sum.
     """
-    links, receivers = made.layout.links, len(made.readers)
-    struck = sum(link.positions_struck for link in links) * receivers // len(links)
+    links, receivers = transfer.layout.links, len(transfer.readers)
+    faults = sum(link.fault_count for link in links) * receivers // len(links)
     delay_ns = NAK_DELAY_NS * NAK_DELAYS_A_RETRY if kind == "unicast" else NAK_BACKOFF_NS // 2
-    retries_max = receivers * (made.elapsed_ns // delay_ns)
-    assert 0 < made.naks_sent() <= struck + retries_max
+    retries_max = receivers * (transfer.elapsed_ns // delay_ns)
+    assert 0 < transfer.naks_sent() <= faults + retries_max
 
 
-def check_retransmits(made):
-    """All that was lost at first was sent again, and only because it was asked for."""
-    lost = set().union(*(link.lost_at_first() for link in made.layout.links))
-    assert made.near.total(counter.RETRANSMITTED_BYTES) >= data_bytes(lost) > 0
-    assert 0 < made.near.total(RETRANSMITS_SENT) <= made.naks_heard()
+def check_retransmits(transfer):
+    """Assert that all lost data was retransmitted, and only because of NAKs."""
+    lost = set().union(*(link.lost_at_first() for link in transfer.layout.links))
+    assert transfer.near.total(counter.RETRANSMITTED_BYTES) >= data_bytes(lost) > 0
+    assert 0 < transfer.near.total(RETRANSMITS_SENT) <= transfer.naks_received()

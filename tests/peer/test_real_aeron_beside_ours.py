@@ -1,4 +1,4 @@
-"""Our driver and client with the real ones: client on driver, and driver to driver over UDP."""
+"""This driver and client with the real ones: client to driver, and driver to driver over UDP."""
 
 from contextlib import contextmanager
 
@@ -45,7 +45,7 @@ def ends(*made):
 
 
 def receiver_positions(directory):
-    """What rcv-pos says, of images that live and of those just gone."""
+    """Return rcv-pos of active images and of those just closed."""
     cnc = map_cnc(directory / "cnc.dat")
     count = cnc.counter_count()
     types, values = cnc.metadata["type_id"][:count], cnc.values["value"][:count]
@@ -71,7 +71,7 @@ def check(writer, reader, reading_directory, is_exclusive):
         ("real", "real", "ours"),
     ],
 )
-def test_either_client_speaks_to_either_driver(tmp_path, driver, writer, reader, is_exclusive):
+def test_either_client_works_with_either_driver(tmp_path, driver, writer, reader, is_exclusive):
     with (
         DRIVERS[driver](tmp_path) as directory,
         ends(ENDS[writer](directory), ENDS[reader](directory)) as (writing, reading),

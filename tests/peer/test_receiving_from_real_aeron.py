@@ -1,4 +1,4 @@
-"""Our receiving side where a real driver sends to many, whom it finds by their control frames."""
+"""Subscriptions of this driver to multi-destination publications of the real one."""
 
 import pytest
 
@@ -14,7 +14,7 @@ RECEIVER_POSITION, PER_IMAGE = 5, 10
 
 
 def send(publication, *readers):
-    """Offer all messages while everybody reads, since the slowest holds the sender back."""
+    """Offer all messages while all readers poll, because the slowest one limits the sender."""
 
     def has_all():
         for reader in readers:
@@ -33,12 +33,12 @@ def values_of(directory, type_id):
 
 
 def until_position(directory, positions):
-    """The conductor tells them in a turn of its own, after the readers may have read all."""
+    """Wait for positions, which the conductor updates in a later duty cycle."""
     until(lambda: values_of(directory, RECEIVER_POSITION) == positions, "rcv-pos")
 
 
 @pytest.mark.parametrize("more", ["", "|cc=cubic"])
-def test_a_dynamic_publication_of_real_aeron_finds_us_by_our_status_messages(tmp_path, more):
+def test_status_messages_add_a_destination_to_a_dynamic_publication_of_real_aeron(tmp_path, more):
     control = f"control=127.0.0.1:{free_port()}"
     with (
         real_driver(tmp_path) as far,
@@ -52,7 +52,7 @@ def test_a_dynamic_publication_of_real_aeron_finds_us_by_our_status_messages(tmp
             for end in (one, two)
         ]
         until(lambda: publication.is_connected, "connecting")
-        # A dynamic publication is connected by its first receiver; the second must have an image.
+        # The first receiver connects a dynamic publication; wait until the second has an image too.
         until(lambda: all(reader.poll() or reader._image for reader in readers), "two images")
         send(publication, *readers)
         assert [reader.messages for reader in readers] == [MESSAGES, MESSAGES]
@@ -60,7 +60,7 @@ def test_a_dynamic_publication_of_real_aeron_finds_us_by_our_status_messages(tmp
         assert len(values_of(near, PER_IMAGE)) == (4 if more else 0)
 
 
-def test_one_stream_comes_in_at_two_places_and_at_one_when_the_other_is_given_up(tmp_path):
+def test_a_stream_of_two_destinations_continues_when_one_is_removed(tmp_path):
     places = [f"aeron:udp?endpoint=127.0.0.1:{free_port()}" for _ in range(2)]
     manual = "aeron:udp?control-mode=manual"
     with (
@@ -83,7 +83,7 @@ def test_one_stream_comes_in_at_two_places_and_at_one_when_the_other_is_given_up
         until_position(near, [publication.position])
 
 
-def test_a_publisher_of_real_aeron_loses_its_connection_when_it_is_refused(tmp_path):
+def test_a_publisher_of_real_aeron_is_disconnected_when_its_image_is_rejected(tmp_path):
     with (
         real_driver(tmp_path) as far,
         our_driver(tmp_path) as near,

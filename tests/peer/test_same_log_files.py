@@ -1,8 +1,8 @@
-"""A log that our client wrote is the real client's, byte for byte, on either driver.
+"""A log written by this client equals the real client's byte for byte, on either driver.
 
-Both write the same messages in the same ways from the same place of the stream, over a turn of the
-term. Then the whole file of the publication is compared: terms, tails, metadata. Nothing is random
-but the ids below, and those are pinned or listed.
+Both write the same messages with the same calls from the same position, across the end of a term.
+Then the whole file of the publication is compared: terms, tails, metadata. Only the ids below are
+random, and those are fixed or excluded.
 """
 
 import time
@@ -22,10 +22,10 @@ SESSION_ID, INITIAL_TERM_ID, START = 1234567, -3, 32_768
 LENGTHS = (0, 1, 31, 32, 1_376, 1_377, 5_000, 8_192, 100, 7_777)
 
 CORRELATION_ID = slice(256, 264)
-"""How many commands the driver had seen before. All other bytes are equal."""
+"""The correlation id depends on the number of earlier commands. All other bytes are equal."""
 RANDOM = (CORRELATION_ID,)
 SETTLED_S, UNEQUAL_S = 2.0, 30.0
-"""How long nothing changed in a log that has settled; when a log will not become as expected."""
+"""Time without a change after which a log is final; timeout for an expected log."""
 
 
 def channel():
@@ -37,13 +37,13 @@ def channel():
 
 
 def write_all(publication, poll, *, is_real, is_exclusive):
-    """One message after the other, each in another way."""
+    """Write messages with each kind of call."""
 
     def written(way):
         def is_taken():
             poll()
-            answer = way()
-            return answer if isinstance(answer, int) and answer > 0 else None
+            position = way()
+            return position if isinstance(position, int) and position > 0 else None
 
         until(is_taken, "offering")
 
@@ -76,7 +76,7 @@ def write_all(publication, poll, *, is_real, is_exclusive):
 
 
 def file_of(directory, unlike):
-    """The file of the only publication, without what may differ."""
+    """Return the log file of the only publication, without the bytes that may differ."""
     (path,) = (directory / "publications").glob("*.logbuffer")
     log = np.fromfile(path, dtype=np.uint8)
     for field in unlike:
@@ -85,9 +85,9 @@ def file_of(directory, unlike):
 
 
 def make_log(folder, driver, client, *, is_exclusive, unlike, expected=None):
-    """The publication's log once all was read and the driver has cleaned what it can.
+    """Return the publication's log once all was read and the driver has cleaned old terms.
 
-    Without an expected log it is awaited that nothing changes any more.
+    Without an expected log, wait until the log no longer changes.
     """
     folder.mkdir()
     is_real, where = client == "real", channel()
@@ -120,7 +120,7 @@ def make_log(folder, driver, client, *, is_exclusive, unlike, expected=None):
 @pytest.mark.parametrize(
     ("driver", "client"), [("real", "ours"), ("ours", "ours"), ("ours", "real")]
 )
-def test_the_log_is_the_one_that_the_real_client_writes(tmp_path, driver, client, is_exclusive):
+def test_the_log_equals_that_of_the_real_client(tmp_path, driver, client, is_exclusive):
     unlike = RANDOM
     reference = make_log(
         tmp_path / "reference", "real", "real", is_exclusive=is_exclusive, unlike=unlike

@@ -1,4 +1,4 @@
-"""The tools look into drivers with traffic, real and ours, and tell what their clients know."""
+"""The tools inspect this driver and the real one during traffic; the clients know the values."""
 
 import json
 import os
@@ -20,10 +20,10 @@ pytestmark = pytest.mark.peer
 
 ENDS = {"ours": OurEnd, "real": RealEnd}
 MESSAGES = [bytes([number % 256]) * (1 + number * 7919 % 1300) for number in range(60)]
-"""Single frames, less than a term in all, so that the log still holds every one."""
+"""Messages of one frame each, less than a term in all, so that the log contains every one."""
 BETWEEN_LOOKS_S = 0.05
 STARTED_FOR = "real", "ours"
-"""The driver and the client for which each tool is a process. For the others it is called."""
+"""The driver and client for which each tool runs as a process. Others call it directly."""
 
 
 @contextmanager
@@ -42,7 +42,7 @@ DRIVERS = {"ours": our_driver, "real": real_driver}
 
 
 def program(*arguments):
-    """What a tool says as JSON, in a process of its own, as a user would start it."""
+    """Return the output of a tool that runs in its own process, as a user starts it."""
     command = [sys.executable, "-m", "windtunnel.harness", *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")
@@ -50,21 +50,21 @@ def program(*arguments):
 
 
 def tool(*arguments):
-    """What a tool says as JSON, called in this process: a process takes longer to start."""
+    """Return the output of a tool called in this process, which is faster."""
     with redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()) as err:
         code = main([*map(str, arguments)])
     assert (code, err.getvalue()) == (0, "")
     return json.loads(out.getvalue()) if "--json" in arguments else out.getvalue()
 
 
-def seldom(condition):
-    """The condition, looked at less often: what it reads, a driver samples once in a while."""
+def slowly(condition):
+    """Check the condition at a low rate, because a driver updates the value only sometimes."""
     return condition() or time.sleep(BETWEEN_LOOKS_S)
 
 
 @contextmanager
 def stream(directory, client, where):
-    """A publication and a reader of it, with all messages delivered."""
+    """Yield a publication and a reader of it, after all messages were delivered."""
     end = ENDS[client](directory)
     try:
         reading = end.subscribe(where)
@@ -97,7 +97,7 @@ def values(document, name):
     ],
 )
 def test_tools_agree_with_the_clients(tmp_path, driver, client):
-    tell = program if (driver, client) == STARTED_FOR else tool
+    run_tool = program if (driver, client) == STARTED_FOR else tool
     with (
         DRIVERS[driver](tmp_path) as directory,
         stream(directory, client, channel()) as (publication, reading),
@@ -106,10 +106,10 @@ def test_tools_agree_with_the_clients(tmp_path, driver, client):
         assert reading.position == end
 
         def streams():
-            return tell("streams", "--json", "--dir", directory)
+            return run_tool("streams", "--json", "--dir", directory)
 
         until(
-            lambda: seldom(lambda: values(streams(), "pub-pos") == {end}),
+            lambda: slowly(lambda: values(streams(), "pub-pos") == {end}),
             "the sampled producer position",
         )
         shown = streams()
@@ -120,35 +120,35 @@ def test_tools_agree_with_the_clients(tmp_path, driver, client):
         for name in ("snd-naks-received", "rcv-naks-sent"):
             assert values(shown, name) == {0}, "traffic without loss"
 
-        stat = tell("stat", "--json", "--type", "^[1-5]$", "--dir", directory)
+        stat = run_tool("stat", "--json", "--type", "^[1-5]$", "--dir", directory)
         assert {each["label"].partition(":")[0] for each in stat["counters"]} == {
             "pub-lmt", "snd-pos", "rcv-hwm", "rcv-pos", "sub-pos"
         }  # fmt: skip
         assert stat["driver"]["pid"] == os.getpid()
         # From another process, whose id is not the driver's.
         assert program("driver-info", "--pid", "--dir", directory) == f"{os.getpid()}\n"
-        assert tell("driver-info", "--json", "--dir", directory)["state"] == "alive"
+        assert run_tool("driver-info", "--json", "--dir", directory)["state"] == "alive"
 
-        backlog = tell("backlog", "--json", "--dir", directory)
+        backlog = run_tool("backlog", "--json", "--dir", directory)
         ends = {each["kind"]: each for stream in backlog["streams"] for each in stream["ends"]}
         assert set(ends) == {"publisher", "sender", "receiver", "subscriber"}
         assert {each["position"] for each in ends.values()} == {end}
         assert {ends[kind]["backlog_bytes"] for kind in ("sender", "receiver", "subscriber")} == {0}
         assert ends["publisher"]["window_bytes"] > 0
-        check_logs(tell, directory, publication.session_id, end)
-        assert tell("loss", "--json", "--dir", directory)["losses"] == []
-        assert tell("errors", "--json", "--dir", directory)["errors"] == []
+        check_logs(run_tool, directory, publication.session_id, end)
+        assert run_tool("loss", "--json", "--dir", directory)["losses"] == []
+        assert run_tool("errors", "--json", "--dir", directory)["errors"] == []
 
 
-def check_logs(tell, directory, session_id, end):
+def check_logs(run_tool, directory, session_id, end):
     for folder in ("publications", "images"):
         (path,) = (directory / folder).iterdir()
-        shown = tell("logbuffer", path, "--json")
+        shown = run_tool("logbuffer", path, "--json")
         frames = [frame for term in shown["terms"] for frame in term["frames"]]
         assert [frame["frame_length"] - 32 for frame in frames] == [len(each) for each in MESSAGES]
         assert {frame["session_id"] for frame in frames} == {session_id}
         assert frames[-1]["position"] + (frames[-1]["frame_length"] + 31) // 32 * 32 == end
-        frame = tell("logbuffer", path, "--json", "--hexdump", f"0:{frames[1]['offset']}")
+        frame = run_tool("logbuffer", path, "--json", "--hexdump", f"0:{frames[1]['offset']}")
         assert bytes.fromhex(frame["hex"])[32:] == MESSAGES[1]
     assert shown["log_type"] == "image"
 
@@ -169,7 +169,7 @@ def test_an_ipc_stream_has_a_backlog_against_its_publication(tmp_path, driver):
                 return [each for stream in shown["streams"] for each in stream["ends"]]
 
             until(
-                lambda: seldom(lambda: backlog()[-1]["backlog_bytes"] == 64),
+                lambda: slowly(lambda: backlog()[-1]["backlog_bytes"] == 64),
                 "the sampled producer position",
             )
             assert [each["kind"] for each in backlog()] == ["publisher", "subscriber"]
@@ -180,10 +180,10 @@ def test_an_ipc_stream_has_a_backlog_against_its_publication(tmp_path, driver):
 
 
 @pytest.mark.parametrize("driver", ["real", "ours"])
-def test_a_request_to_end_leaves_a_driver_that_denies_it_in_order(tmp_path, driver):
+def test_a_driver_that_denies_a_termination_request_continues(tmp_path, driver):
     with DRIVERS[driver](tmp_path) as directory:
-        told = tool("driver-info", "--terminate", "--token", "x" * 13, "--dir", directory)
-        assert told == f"requested termination of the driver in {directory}\n"
+        output = tool("driver-info", "--terminate", "--token", "x" * 13, "--dir", directory)
+        assert output == f"requested termination of the driver in {directory}\n"
         client = RealEnd(directory)
         client.subscribe(channel())
         client.close()

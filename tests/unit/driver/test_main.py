@@ -25,7 +25,7 @@ SIGNALS = 200
 
 @pytest.fixture
 def run(monkeypatch, capsys):
-    """Run the entry in this process. Returns exit code, standard output and standard error."""
+    """Run the entry point in this process. Returns exit code, standard output and error."""
 
     def call(*arguments):
         monkeypatch.setattr(sys, "argv", ["windtunnel-driver", *arguments])

@@ -20,13 +20,13 @@ from windtunnel.driver.media_driver.context import Context
         ({"USER": ""}, False, "/tmp", "aeron-carl"),
     ],
 )
-def test_where_a_driver_lives(tmp_path, monkeypatch, environment, has_shared_memory, parent, name):
+def test_the_default_directory(tmp_path, monkeypatch, environment, has_shared_memory, parent, name):
     monkeypatch.setattr(aeron_directory, "_name_of_user", lambda: "carl")
     shared = tmp_path if has_shared_memory else tmp_path / "none"
     assert default_directory(environment, shared) == Path(parent or tmp_path) / name
 
 
-def test_a_user_without_a_name_has_a_directory_all_the_same(monkeypatch):
+def test_a_user_without_a_name_has_a_default_directory(monkeypatch):
     def nobody(_):
         raise KeyError
 

@@ -160,7 +160,7 @@ def test_a_read_only_array_can_be_read() -> None:
         np.zeros((4, 8), dtype=np.uint8),
     ],
 )
-def test_anything_but_contiguous_bytes_is_refused(buf: np.ndarray) -> None:
+def test_anything_but_contiguous_bytes_is_rejected(buf: np.ndarray) -> None:
     with pytest.raises(TypingError):
         atomics.get_i32(buf, 0)
     with pytest.raises(TypingError):
@@ -228,7 +228,7 @@ def test_two_threads_lose_no_additions(work: Callable[[np.ndarray, int, int, int
 
 
 @pytest.mark.skipif(JIT_DISABLED, reason="the interpreter's lock would order everything")
-def test_what_was_stored_before_a_release_is_seen_after_its_acquire() -> None:
+def test_a_store_before_a_release_is_visible_after_the_acquire() -> None:
     buf, torn = np.zeros(256, dtype=np.uint8), []
     rounds = 20_000
     consume(buf, 0)

@@ -50,7 +50,7 @@ def test_a_file_is_not_created_through_a_link(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [None, b""])
-def test_what_cannot_be_mapped_is_named(tmp_path: Path, content: bytes | None) -> None:
+def test_a_file_that_cannot_be_mapped_is_named(tmp_path: Path, content: bytes | None) -> None:
     path = tmp_path / "nothing"
     if content is not None:
         path.write_bytes(content)
@@ -58,7 +58,7 @@ def test_what_cannot_be_mapped_is_named(tmp_path: Path, content: bytes | None) -
         mapping.open_file(path)
 
 
-def test_pages_outlive_a_mapping_that_is_still_looked_at(tmp_path: Path) -> None:
+def test_pages_outlive_a_mapping_that_is_still_referenced(tmp_path: Path) -> None:
     made = mapping.create(tmp_path / "a", 4096)
     kept = made.array[:8]
     made.close()

@@ -16,7 +16,7 @@ def test_the_system_clock_reads_the_clocks_of_the_machine() -> None:
     assert before_ms <= now_ms <= time.time_ns() // 1_000_000
 
 
-def test_a_manual_clock_moves_by_hand_and_in_whole_milliseconds() -> None:
+def test_a_manual_clock_advances_on_request_in_whole_milliseconds() -> None:
     clock = ManualClock(monotonic_ns=500_000, epoch_ms=7)
     clock.advance(499_999)
     assert (clock.now_ns(), clock.now_ms()) == (999_999, 7)
@@ -34,7 +34,7 @@ def test_sleeping_takes_at_least_as_long() -> None:
 
 
 @pytest.mark.parametrize("descriptor", [-1, 1_000_000])
-def test_a_call_that_fails_answers_the_negative_errno(descriptor: int) -> None:
+def test_a_failed_call_returns_the_negative_errno(descriptor: int) -> None:
     bad_descriptor = -9
     assert system.send(descriptor, 0, 0, 0) == bad_descriptor
     assert system.sendto(descriptor, 0, 0, 0, 0, 0) == bad_descriptor

@@ -34,7 +34,7 @@ def subscription(stream):
     return made
 
 
-async def test_an_offer_waits_until_there_is_room(stream):
+async def test_an_offer_waits_while_back_pressured(stream):
     stream.limit_to(0)
     offer = asyncio.create_task(AsyncPublication(stream.publication).offer(b"patient"))
     await asyncio.sleep(0.005)
@@ -43,7 +43,7 @@ async def test_an_offer_waits_until_there_is_room(stream):
     assert await offer == 64
 
 
-async def test_an_offer_waits_until_somebody_listens(stream):
+async def test_an_offer_waits_until_there_is_a_subscriber(stream):
     stream.limit_to(0)
     stream.connect(False)
     publication = AsyncPublication(stream.publication)
@@ -77,14 +77,14 @@ async def test_a_message_that_can_never_be_written_is_an_error(stream):
         await AsyncPublication(stream.publication).offer(bytes(longest + 1))
 
 
-async def test_offers_go_on_into_the_next_term(stream):
+async def test_offers_continue_in_the_next_term(stream):
     publication = AsyncPublication(stream.publication)
     positions = [await publication.offer(bytes(8_000)) for _ in range(10)]
     assert positions == sorted(positions)
     assert positions[-1] > TERM_LENGTH
 
 
-async def test_whole_messages_come_until_the_subscription_is_closed(stream, subscription):
+async def test_whole_messages_are_delivered_until_the_subscription_is_closed(stream, subscription):
     long = bytes(range(256)) * 20
     stream.publication.offer(b"first", reserved_value=5)
     end = stream.write(long)
@@ -99,7 +99,7 @@ async def test_whole_messages_come_until_the_subscription_is_closed(stream, subs
     ]
 
 
-async def test_a_quiet_stream_lets_other_tasks_run_and_is_heard_when_it_speaks(
+async def test_a_silent_stream_lets_other_tasks_run_and_delivers_later_messages(
     stream, subscription
 ):
     async def first():
@@ -124,7 +124,7 @@ async def test_an_iteration_ends_when_the_client_is_closed_meanwhile(stream, sub
 
 
 async def take(messages, count):
-    """The payloads of so many messages; breaks off then."""
+    """Return the payloads of `count` messages, then end the iteration."""
     taken = []
     async for message in messages:
         taken.append(message.payload)
@@ -133,16 +133,14 @@ async def take(messages, count):
     return taken
 
 
-async def test_what_an_iteration_left_is_the_next_ones_though_the_stream_is_quiet(
-    stream, subscription
-):
+async def test_messages_left_by_an_iteration_are_delivered_to_the_next_one(stream, subscription):
     stream.write(b"1", b"2", b"3")
     messages = AsyncSubscription(subscription)
     assert await take(messages, 1) == [b"1"]
     assert await asyncio.wait_for(take(messages, 2), 30) == [b"2", b"3"]
 
 
-async def test_what_an_iteration_left_outlives_the_subscription(stream, subscription):
+async def test_messages_left_by_an_iteration_outlive_the_subscription(stream, subscription):
     stream.write(b"1", b"2", b"3")
     messages = AsyncSubscription(subscription)
     assert await take(messages, 1) == [b"1"]
@@ -151,7 +149,7 @@ async def test_what_an_iteration_left_outlives_the_subscription(stream, subscrip
     assert await take(messages, 1) == []
 
 
-async def test_what_an_iteration_left_comes_before_what_is_new(stream, subscription):
+async def test_messages_left_by_an_iteration_are_delivered_before_new_ones(stream, subscription):
     stream.write(b"1", b"2")
     messages = AsyncSubscription(subscription)
     assert await take(messages, 1) == [b"1"]

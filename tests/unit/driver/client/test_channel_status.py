@@ -74,7 +74,7 @@ def test_a_length_beyond_the_key_is_ignored(manager, reader, length):
 
 
 @pytest.mark.parametrize("status_id", [-2, 16, 1 << 30])
-def test_a_counter_id_out_of_range_is_no_channel(reader, status_id):
+def test_a_counter_id_out_of_range_has_no_channel(reader, status_id):
     assert channel_status.local_addresses(reader, channel_of(status_id)) == []
     assert channel_status.status(reader, channel_of(status_id)) == channel_status.ACTIVE
 

@@ -73,7 +73,7 @@ def read(subscription):
 
 
 @pytest.mark.parametrize("is_exclusive", [True, False])
-def test_messages_go_through_the_driver_to_the_end_of_the_stream(world, is_exclusive):
+def test_messages_are_delivered_to_the_end_of_the_stream(world, is_exclusive):
     seen, gone = [], []
     publication, subscription = open_stream(
         world,
@@ -155,7 +155,7 @@ def test_a_driver_that_was_shut_down_closes_the_client_at_once(world):
     assert client.failure == "the driver has been shut down"
 
 
-def test_a_driver_that_does_not_answer_is_a_command_timeout(world, monkeypatch):
+def test_a_command_without_a_response_times_out(world, monkeypatch):
     client = world.connect(driver_timeout_ms=100)
     monkeypatch.setattr(system, "sleep_ns", lambda ns: world.driver.clock.advance(MS))
     with pytest.raises(CommandTimeoutError, match="within 100 ms"):
@@ -263,8 +263,8 @@ def test_an_image_whose_log_was_removed_is_ignored(world):
 
 
 def test_a_client_whose_conductor_thread_failed_is_closed(tmp_path, monkeypatch):
-    heard = []
-    monkeypatch.setattr(threading, "excepthook", heard.append)
+    caught = []
+    monkeypatch.setattr(threading, "excepthook", caught.append)
     with lab(tmp_path / "aeron") as opened:
         opened.turn()
         context = ClientContext(dir=tmp_path / "aeron", idle_sleep_ns=1_000)
@@ -273,7 +273,7 @@ def test_a_client_whose_conductor_thread_failed_is_closed(tmp_path, monkeypatch)
             client._thread.join(30)
             assert client.is_closed
             assert "ZeroDivisionError" in client.failure
-    assert [args.exc_type for args in heard] == [ZeroDivisionError]
+    assert [args.exc_type for args in caught] == [ZeroDivisionError]
 
 
 def test_the_conductor_thread_keeps_a_client_alive(tmp_path):
@@ -290,7 +290,7 @@ def test_the_conductor_thread_keeps_a_client_alive(tmp_path):
 
 
 def test_a_client_is_protected_from_lost_pages_before_it_maps_a_file(tmp_path, monkeypatch):
-    """Its driver is in another process, so nobody else protects it."""
+    """Its driver is in another process, so nothing else in this process protects it."""
     calls = []
     monkeypatch.setattr(bus_error_guard, "install", lambda: calls.append("install"))
     monkeypatch.setattr(cnc_file, "connect", lambda *_: calls.append("connect"))

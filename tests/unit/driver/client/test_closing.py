@@ -92,7 +92,7 @@ def test_the_driver_is_notified_of_a_close_once(both_ends, monkeypatch):
 
 @pytest.mark.parametrize("closes_again", [False, True])
 def test_a_full_ring_buffer_is_reported_and_the_client_closes(both_ends, monkeypatch, closes_again):
-    told, closed, errors = [], [], []
+    images, closed, errors = [], [], []
 
     def on_error(error):
         errors.append(error)
@@ -101,7 +101,7 @@ def test_a_full_ring_buffer_is_reported_and_the_client_closes(both_ends, monkeyp
 
     opened = open_all(
         both_ends,
-        on_unavailable_image=told.append,
+        on_unavailable_image=images.append,
         on_close=lambda: closed.append(True),
         error_handler=on_error,
     )
@@ -110,7 +110,7 @@ def test_a_full_ring_buffer_is_reported_and_the_client_closes(both_ends, monkeyp
     fill_the_ring(both_ends.driver)
     opened.client.close()
     assert [type(error) for error in errors] == [DriverBufferFullError]
-    assert (told, closed) == ([opened.image], [True])
+    assert (images, closed) == ([opened.image], [True])
     assert len(waits) <= 10
     assert opened.publication.offer(b"1") == result.CLOSED
     assert opened.client._conductor._cnc.counters_values.size == 0

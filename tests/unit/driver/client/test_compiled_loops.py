@@ -1,4 +1,4 @@
-"""Compiled loops over a stream without a driver: they read and write what the methods do."""
+"""Compiled loops over a stream without a driver read and write like the methods."""
 
 import numba
 import numpy as np
@@ -26,10 +26,10 @@ def read_blocks(blocks, length_limit, found):
 
 @numba.njit(nogil=True)
 def write(publication, message, count):
-    answer = 0
+    position = 0
     for _ in range(count):
-        answer = offer(publication, message, 0, message.size, 0)
-    return answer
+        position = offer(publication, message, 0, message.size, 0)
+    return position
 
 
 @numba.njit(nogil=True)
@@ -68,7 +68,7 @@ def test_a_loop_reads_the_blocks_that_block_poll_reads(tmp_path_factory, lengths
     assert stream.counted_position() == polled_position
 
 
-def test_a_loop_goes_on_in_the_next_term(stream):
+def test_a_loop_continues_in_the_next_term(stream):
     # A frame of 1,024 bytes, 64 of which fill a term.
     stream.write(*[bytes(992)] * 100)
     blocks, position = blocks_of(stream, stream.image, TERM_LENGTH)
@@ -76,7 +76,7 @@ def test_a_loop_goes_on_in_the_next_term(stream):
     assert position == stream.counted_position() == 100 * 1024
 
 
-def test_polls_and_loops_take_turns(stream):
+def test_polls_and_loops_may_alternate(stream):
     stream.write(b"one", b"two", b"three")
     read = []
     stream.image.poll(lambda payload, _: read.append(bytes(payload)), 1)
@@ -86,7 +86,7 @@ def test_polls_and_loops_take_turns(stream):
     assert read == [b"one", b"four"]
 
 
-def test_what_a_loop_consumed_before_it_raised_is_consumed(stream):
+def test_blocks_consumed_before_a_loop_raises_stay_consumed(stream):
     stream.write(b"one", b"two")
 
     def fail(blocks):

@@ -32,7 +32,7 @@ def test_a_value_at_a_bound_is_accepted(settings):
 
 
 @pytest.mark.parametrize(("settings", "text"), REFUSED)
-def test_a_value_beyond_a_bound_is_refused_with_name_and_value(settings, text):
+def test_a_value_beyond_a_bound_is_rejected_with_name_and_value(settings, text):
     with pytest.raises(ConfigurationError, match=text):
         ClientContext(**settings).conclude()
 
@@ -45,7 +45,7 @@ def test_all_failures_are_reported_at_once():
         assert text in str(refusal.value)
 
 
-def test_the_default_directory_is_the_users_own():
+def test_the_default_directory_belongs_to_the_user():
     assert ClientContext().dir.name.startswith("aeron-")
 
 

@@ -14,7 +14,7 @@ COUNTER_ID = 3
 
 
 class Owner:
-    """What a counter asks of its client's conductor."""
+    """The conductor of a counter's client."""
 
     def __init__(self):
         self.counter_values = np.zeros(8 * counters.COUNTER_LENGTH, np.uint8)
@@ -50,8 +50,8 @@ def test_a_written_value_is_visible_to_all(owner, counter):
 
 
 def test_atomic_operations_return_the_previous_value(counter):
-    answers = [counter.increment(), counter.get_and_add(10), counter.decrement(), counter.get()]
-    assert answers == [0, 1, 11, 10]
+    results = [counter.increment(), counter.get_and_add(10), counter.decrement(), counter.get()]
+    assert results == [0, 1, 11, 10]
 
 
 def test_compare_and_set_needs_the_expected_value(counter):
@@ -111,8 +111,8 @@ def test_a_closed_counter_is_not_written(owner, counter):
     assert owner.released == [counter]
     counter.set(1)
     counter.set_plain(1)
-    answers = [counter.increment(), counter.get_and_add(1), counter.decrement(), counter.get()]
-    assert answers == [0, 0, 0, 0]
+    results = [counter.increment(), counter.get_and_add(1), counter.decrement(), counter.get()]
+    assert results == [0, 0, 0, 0]
     assert not counter.compare_and_set(5, 1)
     assert not counter.propose_max(9)
     assert (owner.value(), counter.label) == (5, "")

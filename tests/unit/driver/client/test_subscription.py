@@ -45,7 +45,7 @@ def polled(subscription, limit=10):
     return seen
 
 
-def test_each_session_is_first_in_its_turn(sessions):
+def test_sessions_are_polled_first_in_turn(sessions):
     seen = []
     for _ in range(5):
         sessions.write()
@@ -53,7 +53,7 @@ def test_each_session_is_first_in_its_turn(sessions):
     assert seen == [[0, 1, 2], [1, 2, 0], [2, 0, 1], [0, 1, 2], [1, 2, 0]]
 
 
-def test_the_limit_holds_for_all_sessions_and_none_starves(sessions):
+def test_the_limit_applies_to_all_sessions_together_and_none_starves(sessions):
     sessions.write(3)
     seen = [polled(sessions.subscription, 3) for _ in range(4)]
     assert seen == [[0, 0, 0], [1, 1, 1], [2, 2, 2], []]
@@ -109,7 +109,7 @@ def numbers(sessions, poll, *limit):
 
 
 @pytest.mark.parametrize("name", ["poll", "controlled_poll"])
-def test_a_poll_that_was_looked_up_once_reads_images_that_come_and_go(tmp_path, name):
+def test_a_bound_poll_method_reads_images_that_are_added_and_removed(tmp_path, name):
     sessions = Sessions(tmp_path, 0)
     subscription = sessions.subscription
     getattr(subscription, name)(lambda payload, header: None)

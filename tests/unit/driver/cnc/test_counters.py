@@ -132,7 +132,7 @@ class UnsearchedQueue(deque[Any]):
         pytest.fail("freed counters were searched")
 
 
-def test_an_id_is_found_without_a_search_among_those_that_were_freed() -> None:
+def test_a_free_id_is_found_without_a_search() -> None:
     area = Sections()
     area.manager._freed = UnsearchedQueue()
     for _ in range(2):

@@ -110,7 +110,7 @@ def test_reads_any_bytes(content: bytes) -> None:
     assert all(len(error.text) <= LENGTH for error in read_errors(log))
 
 
-def test_a_flood_of_texts_that_a_peer_chose_leaves_room_for_local_errors() -> None:
+def test_a_flood_of_texts_from_peers_leaves_space_for_local_errors() -> None:
     log = np.zeros(4096, dtype=np.uint8)
     errors = ErrorLog(log, ManualClock())
     for number in range(10_000):
@@ -123,7 +123,7 @@ def test_a_flood_of_texts_that_a_peer_chose_leaves_room_for_local_errors() -> No
     assert found[-2].text == FURTHER_ERRORS
 
 
-def test_a_kind_has_a_few_texts_and_an_entry_for_the_others() -> None:
+def test_a_kind_has_a_few_texts_and_one_entry_for_the_rest() -> None:
     log = np.zeros(1 << 16, dtype=np.uint8)
     errors = ErrorLog(log, ManualClock())
     for number in range(100):
@@ -141,7 +141,7 @@ def test_a_kind_has_a_few_texts_and_an_entry_for_the_others() -> None:
     }
 
 
-def test_what_remembers_texts_is_bounded_by_the_log() -> None:
+def test_the_memory_for_texts_is_bounded_by_the_log() -> None:
     errors = ErrorLog(np.zeros(1024, dtype=np.uint8), ManualClock())
     for number in range(2_000):
         errors.record(3, "x" * (number % 300), kind=f"kind {number}")

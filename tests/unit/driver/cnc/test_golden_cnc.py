@@ -54,7 +54,7 @@ def read_counters(cnc: cnc_file.CncFile) -> list[Counter]:
 
 
 @pytest.mark.parametrize("name", STREAM_SETS)
-def test_counters_are_what_aeron_stat_shows(name: str, open_golden: OpenGolden) -> None:
+def test_counters_equal_the_output_of_aeron_stat(name: str, open_golden: OpenGolden) -> None:
     found = read_counters(open_golden(name))
     expected = aeron_stat(name)
     assert len(expected) >= 62
@@ -80,7 +80,7 @@ def test_system_counters_have_their_id_as_key_and_registration(
 
 
 @pytest.mark.parametrize("name", ALL_SETS)
-def test_our_header_and_sections_equal_aerons(
+def test_header_and_sections_equal_those_of_aeron(
     name: str, open_golden: OpenGolden, tmp_path: Path
 ) -> None:
     golden = open_golden(name)
@@ -184,7 +184,7 @@ def test_the_stream_sets_have_no_errors(name: str, open_golden: OpenGolden) -> N
     assert read_errors(open_golden(name).error_log) == []
 
 
-def test_their_error_log_reads_as_four_errors(open_golden: OpenGolden) -> None:
+def test_their_error_log_contains_four_errors(open_golden: OpenGolden) -> None:
     cnc = open_golden("commands")
     errors = read_errors(cnc.error_log)
     assert [error.observation_count for error in errors] == [1, 2, 1, 1]

@@ -111,7 +111,7 @@ def test_wraps_after_padding() -> None:
     assert_free_space_is_zero(ring)
 
 
-def test_refuses_without_padding_when_the_start_is_taken() -> None:
+def test_rejects_without_padding_when_the_start_is_in_use() -> None:
     """Like the C client: there is enough room in total, but not contiguous."""
     ring = make_ring()
     move_to(ring, CAPACITY - 24)
@@ -248,7 +248,7 @@ def test_unblocks_an_invalid_negative_length(length: int) -> None:
 
 
 @pytest.mark.parametrize("length", [-(2**31), -CAPACITY - 8, -4, -8, -24, -64, -104])
-def test_a_claim_with_a_wrong_length_hides_no_message_behind_it(length: int) -> None:
+def test_a_claim_with_a_wrong_length_hides_no_later_message(length: int) -> None:
     ring = make_ring()
     ring_buffer.claim(ring, TYPE, 20)
     messages = [bytes([number]) * (5 + 9 * number) for number in range(1, 4)]
@@ -278,7 +278,7 @@ def test_a_tail_that_was_moved_is_repaired(moved: int) -> None:
     assert_free_space_is_zero(ring)
 
 
-def test_a_tail_that_was_moved_behind_messages_loses_none_of_them() -> None:
+def test_a_tail_that_was_moved_back_loses_no_messages() -> None:
     ring = make_ring()
     for message in (b"first", b"second"):
         write(ring, message)
@@ -464,7 +464,7 @@ def take_ids(ring, taken, gate, who):
         taken[index] = ring_buffer.next_correlation_id(ring)
 
 
-def test_no_correlation_id_is_given_twice() -> None:
+def test_no_correlation_id_is_returned_twice() -> None:
     ring, gate = make_ring(), np.zeros(2 * 8, dtype=np.uint8)
     share = 500 if JIT_DISABLED else 1_000_000
     parts = [np.zeros(share, dtype=np.int64) for _ in range(2)]

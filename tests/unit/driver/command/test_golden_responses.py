@@ -46,7 +46,7 @@ def without_gap(image: AvailableImage, payload: bytes) -> bytes:
 @pytest.mark.parametrize(
     ("name", "session_id"), [*STREAMS, ("java-cubic-loss", -80)], ids=lambda value: str(value)
 )
-def test_a_stream_begins_with_these_five_responses(
+def test_a_stream_starts_with_these_five_responses(
     name: str, session_id: int, tmp_path: Path
 ) -> None:
     responses = [response for response, _ in golden_responses(name, tmp_path)]
@@ -113,7 +113,7 @@ def test_every_kind_of_response_is_decoded(tmp_path: Path) -> None:
         UnavailableCounter(7, 64),
         ClientTimeout(1),
         UnavailableCounter(1, 48),
-        # The C driver writes its loopback address the wrong way round for IPC.
+        # The C driver writes the bytes of its loopback address in reverse order for IPC.
         PublicationError(4, -1, session + 1, 1001, -1, -1, "1.0.0.127", 0, 13, "no"),
         OperationSuccess(20),
     ]

@@ -100,8 +100,8 @@ def run(tmp_path) -> Run:
 def compiled(tmp_path_factory):
     """A kernel cache that a first process has filled, for tests to copy: compiling takes long."""
     folder = tmp_path_factory.mktemp("compiled")
-    answer, built = execute(folder, make_tree(folder / "one"), TWICE_SEVEN)
-    assert answer == "42"
+    output, built = execute(folder, make_tree(folder / "one"), TWICE_SEVEN)
+    assert output == "42"
     assert built
     return folder / "cache"
 
@@ -113,7 +113,7 @@ def built(compiled, tmp_path):
     return stored(tmp_path / "cache")
 
 
-def test_a_new_process_serves_no_stale_code_and_compiles_nothing_twice(driver, run, built):
+def test_a_new_process_uses_no_stale_code_and_compiles_nothing_twice(driver, run, built):
     assert run(driver) == ("42", built)
     (driver / "callee.py").write_text(CALLEE.format(factor=4))
     changed, rebuilt = run(driver)
@@ -136,7 +136,7 @@ print(copy_to(Path(sys.argv[1])))
 """
 
 
-def test_what_is_compiled_of_todays_sources_can_be_copied(driver, run, built, tmp_path):
+def test_kernels_of_the_current_sources_can_be_copied(driver, run, built, tmp_path):
     (driver / "callee.py").write_text(CALLEE.format(factor=4))
     assert run(driver)[0] == "56"
     other = tmp_path / "other"
@@ -147,8 +147,8 @@ def test_what_is_compiled_of_todays_sources_can_be_copied(driver, run, built, tm
     assert len(list((tmp_path / "cache").iterdir())) == 1 + 2
     assert len(list(other.iterdir())) == 1
     copied = {path.name for path in other.rglob("*.image")}
-    answer, _ = run(driver, TWICE_SEVEN, WINDTUNNEL_KERNEL_CACHE=str(other))
-    assert answer == "56"
+    output, _ = run(driver, TWICE_SEVEN, WINDTUNNEL_KERNEL_CACHE=str(other))
+    assert output == "56"
     assert {path.name for path in other.rglob("*.image")} == copied
 
 
@@ -190,8 +190,8 @@ def test_kernels_of_the_installed_package_are_not_compiled(driver, run, prebuilt
 def test_kernels_that_the_installed_package_lacks_are_compiled(driver, run, prebuilt):
     (driver / "callee.py").write_text(CALLEE.format(factor=4))
     path = f"{driver.parents[1]}{os.pathsep}{prebuilt}"
-    answer, built = run(driver, PYTHONPATH=path)
-    assert answer == "56"
+    output, built = run(driver, PYTHONPATH=path)
+    assert output == "56"
     assert built
 
 
@@ -208,8 +208,8 @@ def test_modules_of_the_installed_package_are_counted(driver, run, prebuilt):
 
 def test_an_installed_package_that_others_can_write_to_is_refused(driver, run, prebuilt):
     (prebuilt / cache.PREBUILT).chmod(0o777)
-    answer, _ = run(driver, PYTHONPATH=f"{driver.parents[1]}{os.pathsep}{prebuilt}")
-    assert "KernelCacheError" in answer
+    output, _ = run(driver, PYTHONPATH=f"{driver.parents[1]}{os.pathsep}{prebuilt}")
+    assert "KernelCacheError" in output
 
 
 @pytest.mark.full
@@ -220,8 +220,8 @@ def test_two_kernels_of_one_name_in_one_module_are_distinguished(driver, run):
 
 
 def test_a_kernel_can_be_compiled_before_it_is_called(driver, run):
-    answer, built = run(driver, COMPILE_FIRST)
-    assert answer == "42 1 True"
+    output, built = run(driver, COMPILE_FIRST)
+    assert output == "42 1 True"
     assert run(driver, COMPILE_FIRST) == ("42 1 False", built)
 
 
@@ -252,8 +252,8 @@ DAMAGES = {
 def test_a_damaged_kernel_is_recompiled(driver, run, built, damage):
     for path in built:
         path.write_bytes(DAMAGES[damage](path.read_bytes()))
-    answer, rebuilt = run(driver, COMPILE_FIRST)
-    assert answer == "42 1 True"
+    output, rebuilt = run(driver, COMPILE_FIRST)
+    assert output == "42 1 True"
     assert rebuilt.keys() == built.keys()
     assert run(driver, COMPILE_FIRST) == ("42 1 False", rebuilt)
 
@@ -279,9 +279,9 @@ def test_directories_are_created_for_this_user_alone(compiled):
 @pytest.mark.parametrize("mode", [0o777, 0o770, 0o720, 0o702, 0o1777])
 def test_a_cache_that_others_can_write_to_is_refused(driver, run, built, tmp_path, mode):
     (tmp_path / "cache").chmod(mode)
-    answer, _ = run(driver)
-    assert "KernelCacheError" in answer
-    assert f"found owner {os.geteuid()} and mode {mode:04o}" in answer
+    output, _ = run(driver)
+    assert "KernelCacheError" in output
+    assert f"found owner {os.geteuid()} and mode {mode:04o}" in output
 
 
 @pytest.mark.parametrize("mode", [0o700, 0o750, 0o755])

@@ -67,7 +67,7 @@ def test_without_a_level_numba_uses_this_processor(features):
 
 
 @pytest.mark.parametrize(("name", "options"), [("generic", ""), (None, "+avx2"), ("znver5", None)])
-def test_what_the_user_has_set_is_kept(features, name, options):
+def test_an_explicit_processor_setting_is_kept(features, name, options):
     features(V3)
     chosen = settings(name, options)
     processor.select(chosen)

@@ -140,7 +140,7 @@ def test_methods_that_a_subclass_overrides_are_kept(counter):
     assert special.call_with(lambda *arguments: arguments, 1) == (1, counter)
 
 
-def test_methods_that_must_be_compiled_are_kept_unless_compiling_is_asked_for(counter):
+def test_methods_that_must_be_compiled_are_kept_unless_compiling_is_requested(counter):
     captured = 1
 
     # A function that captures a value is never stored.

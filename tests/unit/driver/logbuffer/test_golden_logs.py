@@ -153,7 +153,7 @@ def test_metadata_equals(golden_set: str, name: str) -> None:
 
 
 @pytest.mark.parametrize("golden_set", SETS)
-def test_the_same_messages_make_the_same_publication(golden_set: str) -> None:
+def test_the_same_messages_give_the_same_publication(golden_set: str) -> None:
     golden = load_array(golden_set, PUBLICATION)
     log, meta_at = new_log(golden_set, publication_type(golden_set))
     publication = appender.attach(log, meta_at)
@@ -221,7 +221,7 @@ class Rebuilt:
 
 
 @pytest.mark.parametrize("golden_set", ["one-message", "clean", "loss-concurrent-mtu8k"])
-def test_the_captured_datagrams_make_the_same_image(golden_set: str) -> None:
+def test_the_captured_datagrams_give_the_same_image(golden_set: str) -> None:
     golden, image = load_array(golden_set, IMAGE), Rebuilt(golden_set)
     for buf in image_datagrams(golden_set, image.term_length):
         image.insert(buf)

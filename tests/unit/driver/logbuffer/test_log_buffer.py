@@ -45,7 +45,7 @@ def test_two_mappings_of_a_file_are_one_log(tmp_path: Path, sparse: bool) -> Non
         assert made.base(3 * TERM_LENGTH) == 0
 
 
-def test_every_page_of_a_file_that_is_not_sparse_is_there(tmp_path: Path) -> None:
+def test_every_page_of_a_file_that_is_not_sparse_is_allocated(tmp_path: Path) -> None:
     with LogBuffer.create(tmp_path / "a", parameters(), sparse=False) as made:
         assert made.path.stat().st_blocks * 512 >= made.length
 
@@ -57,7 +57,7 @@ def test_large_pages_leave_slack_before_the_metadata(tmp_path: Path) -> None:
         assert descriptor.page_size(made.log, made.meta_at) == page
 
 
-def test_too_little_room_is_refused_before_a_file_is_created(
+def test_too_little_space_is_rejected_before_a_file_is_created(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def statvfs(path: object) -> SimpleNamespace:
@@ -71,7 +71,7 @@ def test_too_little_room_is_refused_before_a_file_is_created(
     LogBuffer.create(tmp_path / "a", parameters(), check_storage=False).close()
 
 
-def test_exactly_enough_room_is_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_exactly_enough_space_is_accepted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     room = SimpleNamespace(f_bavail=49, f_frsize=4096)
     monkeypatch.setattr(os, "statvfs", lambda path: room)
     LogBuffer.create(tmp_path / "a", parameters()).close()

@@ -40,7 +40,7 @@ def send(fd, text, name=NO_NAME, name_length=0, links=link.NO_LINKS):
 
 
 def receive(fd, links=link.NO_LINKS):
-    """All that waits, as (bytes, source)."""
+    """Return all datagrams that arrived, as (bytes, source)."""
     inbox = transport.make_receive_batch(8, 2048)
     found = []
     for index in range(transport.receive(fd, inbox, links)):
@@ -52,7 +52,7 @@ def receive(fd, links=link.NO_LINKS):
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "[::1]"])
-def test_unicast_publication_and_subscription_talk_over_one_socket_each(host):
+def test_unicast_publication_and_subscription_use_one_socket_each(host):
     subscription = sockets().open_subscription(channel_of(f"endpoint={host}:0"))
     port = subscription.local.port
     publication = sockets().open_publication(channel_of(f"endpoint={host}:{port}"))
@@ -71,21 +71,21 @@ def test_unicast_publication_and_subscription_talk_over_one_socket_each(host):
         subscription.close()
 
 
-def test_a_connected_publication_hears_only_its_endpoint():
+def test_a_connected_publication_receives_only_from_its_endpoint():
     subscription = sockets().open_subscription(channel_of("endpoint=127.0.0.1:0"))
-    stranger = sockets().open_subscription(channel_of("endpoint=127.0.0.1:0"))
+    other = sockets().open_subscription(channel_of("endpoint=127.0.0.1:0"))
     endpoint = f"endpoint={subscription.local}"
     connected = sockets().open_publication(channel_of(endpoint))
     unconnected = sockets(connects_unicast=False).open_publication(channel_of(endpoint))
     try:
         assert not unconnected.is_connected
-        for publication, heard in ((connected, 0), (unconnected, 1)):
+        for publication, received_count in ((connected, 0), (unconnected, 1)):
             name = np.zeros(28, dtype=np.uint8)
             target = SocketAddress("127.0.0.1", publication.frames.local.port)
-            send(stranger.fd, b"status", name, write_name(name, target))
-            assert len(receive(publication.control.fd)) == heard
+            send(other.fd, b"status", name, write_name(name, target))
+            assert len(receive(publication.control.fd)) == received_count
     finally:
-        for opened in (subscription, stranger, connected, unconnected):
+        for opened in (subscription, other, connected, unconnected):
             opened.close()
 
 
@@ -143,7 +143,7 @@ def test_gro_is_for_sockets_that_receive_data(gro_enabled, params):
         subscription.close()
 
 
-def test_a_port_in_use_is_said_clearly_and_nothing_is_kept():
+def test_a_port_in_use_is_reported_and_nothing_is_kept():
     first = sockets().open_subscription(channel_of("endpoint=127.0.0.1:0"))
     ports = PortManager(first.local.port, first.local.port)
     try:
@@ -166,14 +166,14 @@ def test_an_address_of_another_machine_cannot_be_bound():
         sockets().open_subscription(channel_of("endpoint=192.0.2.1:40123"))
 
 
-def test_a_group_that_is_none_cannot_be_joined():
+def test_an_invalid_group_cannot_be_joined():
     lo = next(entry for entry in SystemResolver().interfaces() if entry.host == "127.0.0.1")
     options = SocketOptions(interface=lo, group=SocketAddress("10.0.0.1", 1))
     with pytest.raises(SocketError, match=r"^cannot join group 10.0.0.1:1 on lo \(127.0.0.1\)"):
         open_socket(SocketAddress("0.0.0.0", 0), options)
 
 
-def test_wildcard_ports_come_from_the_range_and_go_back():
+def test_wildcard_ports_are_taken_from_the_range_and_returned():
     free = [open_socket(SocketAddress("127.0.0.1", 0), SocketOptions()) for _ in range(1)]
     port = free[0].local.port
     free[0].close()
@@ -206,7 +206,7 @@ def open_hosts():
     return links, [LinkSockets(links, SocketAddress(f"10.0.0.{n}", 0)) for n in (1, 2)]
 
 
-def test_simulated_hosts_talk_like_real_ones():
+def test_simulated_hosts_exchange_datagrams_like_real_ones():
     links, (one, two) = open_hosts()
     subscription = two.open_subscription(channel_of("endpoint=10.0.0.2:40123"))
     publication = one.open_publication(channel_of("endpoint=10.0.0.2:40123"))
@@ -223,7 +223,7 @@ def test_simulated_hosts_talk_like_real_ones():
     assert receive(subscription.fd, links) == [(b"data", publication.frames.local)]
 
 
-def test_simulated_hosts_refuse_what_real_ones_refuse():
+def test_simulated_hosts_reject_the_same_channels_as_real_ones():
     _links, (one, two) = open_hosts()
     first = one.open_subscription(channel_of("endpoint=10.0.0.1:40123"))
     for params, reason in (
@@ -244,7 +244,7 @@ def open_loopback():
     return links, LinkSockets(links, SocketAddress("127.0.0.1", 0))
 
 
-def test_simulated_hosts_join_groups_beside_each_other():
+def test_simulated_hosts_can_join_the_same_group():
     links, one = open_loopback()
     channel = channel_of(GROUP.format(40_123))
     publication = one.open_publication(channel)
@@ -263,7 +263,7 @@ def test_simulated_hosts_join_groups_beside_each_other():
     assert links.mailboxes.is_open.tolist() == [0, 0, 1, 1]
 
 
-def test_a_publication_that_cannot_hear_its_group_keeps_no_mailbox():
+def test_a_publication_that_cannot_join_its_control_group_keeps_no_mailbox():
     links, one = open_loopback()
     for port in (1, 2, 3):
         one.open_subscription(channel_of(f"endpoint=127.0.0.1:{port}"))
@@ -272,7 +272,7 @@ def test_a_publication_that_cannot_hear_its_group_keeps_no_mailbox():
     assert links.mailboxes.is_open.tolist() == [1, 1, 1, 0]
 
 
-def test_a_mailbox_that_is_used_again_is_empty():
+def test_a_reused_mailbox_is_empty():
     links, (one, _) = open_hosts()
     first = one.open_subscription(channel_of("endpoint=10.0.0.1:1"))
     name = np.zeros(28, dtype=np.uint8)
@@ -286,7 +286,7 @@ def test_a_mailbox_that_is_used_again_is_empty():
     assert receive(fd, links) == []
 
 
-def test_mailboxes_run_out():
+def test_the_number_of_mailboxes_is_limited():
     _links, (one, _) = open_hosts()
     for _ in range(4):
         one.open_subscription(channel_of("endpoint=10.0.0.1:0"))

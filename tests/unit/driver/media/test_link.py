@@ -1,4 +1,4 @@
-"""The in-memory link against a naive reference, and at its limits."""
+"""The in-memory link compared with a naive implementation, and at its limits."""
 
 import numpy as np
 import pytest
@@ -109,7 +109,7 @@ def test_takes_what_just_fits_behind_the_head_and_nothing_more():
     assert not put(links, b"")
 
 
-def test_connected_mailbox_hears_only_its_peer():
+def test_a_connected_mailbox_receives_only_from_its_peer():
     links = open_links(peer=THERE)
     assert deliver(links, b"x", THERE.with_port(THERE.port + 1)) == link.NOT_FOR_US
     assert deliver(links, b"x", THERE) == 1

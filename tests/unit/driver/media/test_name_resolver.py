@@ -11,11 +11,11 @@ KEY = "endpoint"
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "10.1.2.3", "::1", "ff02::fb"])
-def test_a_numeric_address_is_itself(host):
+def test_a_numeric_address_resolves_to_itself(host):
     assert SystemResolver().resolve(host, KEY) == (host, 0)
 
 
-def test_a_scope_goes_beside_the_address():
+def test_a_scope_is_returned_with_the_address():
     assert SystemResolver().resolve("fe80::1%3", KEY) == ("fe80::1", 3)
     assert SystemResolver().resolve("fe80::1%lo", KEY) == ("fe80::1", 1)
     assert SystemResolver().resolve("fe80::1%4294967295", KEY) == ("fe80::1", 4294967295)
@@ -24,7 +24,7 @@ def test_a_scope_goes_beside_the_address():
 @pytest.mark.parametrize(
     "scope", ["4294967296", "99999999999", "9" * 4000, "\u0663", "\u0663" * 5000]
 )
-def test_a_scope_that_is_no_number_of_32_bits_is_unknown(scope):
+def test_a_scope_that_is_not_a_32_bit_number_is_unknown(scope):
     assert numeric_address(f"fe80::1%{scope}") is None
     with pytest.raises(UnknownHostError, match=KEY):
         SystemResolver().resolve(f"fe80::1%{scope}", KEY)
@@ -38,7 +38,7 @@ KNOWN = {
 
 
 @pytest.mark.parametrize(("host", "found"), [("both", ("10.0.0.1", 0)), ("six", ("fe80::1", 4))])
-def test_a_name_is_ipv4_where_it_can_be(monkeypatch, host, found):
+def test_ipv4_is_preferred_for_a_name(monkeypatch, host, found):
     def look_up(host, port, family, kind):
         if (host, family) not in KNOWN:
             raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
@@ -50,14 +50,14 @@ def test_a_name_is_ipv4_where_it_can_be(monkeypatch, host, found):
         SystemResolver().resolve("none", KEY)
 
 
-def test_the_system_knows_localhost():
+def test_the_system_resolves_localhost():
     assert SystemResolver().resolve("localhost", KEY)[0] in ("127.0.0.1", "::1")
 
 
 @pytest.mark.parametrize(
     "host", ["", "..", "a" * 64, "x" * 5000, "\udcff", "name\0zero", "fe80::1%nowhere", "1.2.3.4.5"]
 )
-def test_a_host_that_is_none_is_unknown(host):
+def test_an_invalid_host_is_unknown(host):
     with pytest.raises(UnknownHostError, match=KEY):
         SystemResolver().resolve(host, KEY)
 

@@ -8,12 +8,12 @@ from windtunnel.driver.media.port_manager import PortManager, parse_port_range
 SETTING = "aeron.sender.wildcard.port.range"
 
 
-def test_without_a_range_the_system_chooses():
+def test_without_a_range_the_system_chooses_the_port():
     ports = parse_port_range(SETTING, "0 0")
     assert [ports.acquire(0), ports.acquire(0), ports.acquire(40123)] == [0, 0, 40123]
 
 
-def test_hands_out_each_port_once_and_goes_round():
+def test_each_port_is_returned_once_before_the_range_wraps():
     ports = PortManager(20000, 20002)
     assert [ports.acquire(0) for _ in range(3)] == [20000, 20001, 20002]
     with pytest.raises(DriverError, match="no available ports in range 20000 20002"):
@@ -25,7 +25,7 @@ def test_hands_out_each_port_once_and_goes_round():
     assert ports.acquire(0) == 20002
 
 
-def test_a_port_that_a_channel_names_is_not_handed_out():
+def test_a_port_named_by_a_channel_is_not_returned():
     ports = PortManager(20000, 20001)
     assert ports.acquire(20000) == ports.acquire(20000) == 20000
     assert ports.acquire(0) == 20001

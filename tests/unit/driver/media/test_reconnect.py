@@ -40,7 +40,7 @@ def send(sockets):
     return transport.send_frame(sockets.frames.fd, FRAME, 0, 5, NO_NAME, 0, link.NO_LINKS)
 
 
-def test_frames_go_to_the_new_peer_and_only_it_is_heard(peers):
+def test_after_a_reconnect_only_the_new_peer_is_used(peers):
     old, new = peers
     addresses = [SocketAddress(*each.getsockname()) for each in peers]
     sockets = publication_to(addresses[0])
@@ -71,7 +71,7 @@ def test_a_peer_that_cannot_be_reached_is_named(peers, host, code):
         sockets.close()
 
 
-def test_a_mailbox_follows_too():
+def test_a_mailbox_is_reconnected_too():
     links = make_links(2, 4096)
     sockets = LinkSockets(links, SocketAddress("10.0.0.1", 0))
     channel = resolve(uri.parse("aeron:udp?endpoint=10.0.0.2:7"), Machine(), 1)

@@ -117,7 +117,7 @@ def test_a_gso_packet_arrives_as_its_datagrams(gro_enabled):
     assert (messages < len(lengths)) == gro_enabled
 
 
-def test_a_refusal_is_told_from_other_failures_and_nothing_is_sent():
+def test_a_gso_refusal_is_distinguished_from_other_errors_and_nothing_is_sent():
     lengths = [1408] * 4
     memory = np.zeros(sum(lengths), dtype=np.uint8)
     outbox = transport.make_send_batch(8)

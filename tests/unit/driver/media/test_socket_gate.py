@@ -54,7 +54,7 @@ def drain(handle):
         return count
 
 
-def test_it_finds_what_a_look_at_each_socket_finds(sockets, gate):
+def test_it_agrees_with_a_check_of_each_socket(sockets, gate):
     rng, watched, pending = random.Random(1), set(), [0] * len(sockets.all)
     for _ in range(400):
         index = rng.randrange(len(sockets.all))
@@ -113,7 +113,7 @@ def test_a_gate_is_never_quiet_while_it_does_not_watch_a_socket(sockets, gate, f
     assert not socket_gate.is_quiet(gate)
 
 
-def test_no_socket_needs_no_watch(gate):
+def test_a_missing_socket_is_not_watched(gate):
     socket_gate.add(gate, -1)
     assert socket_gate.is_quiet(gate)
     socket_gate.remove(gate, -1)

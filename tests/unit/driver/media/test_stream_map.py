@@ -1,4 +1,4 @@
-"""The stream map against a dict, when full and under removal."""
+"""The stream map compared with a dict, when full and under removal."""
 
 import numpy as np
 from hypothesis import given
@@ -50,7 +50,7 @@ def test_keys_with_the_same_home_survive_each_others_removal():
     ]
 
 
-def test_a_full_table_takes_no_more_but_still_answers():
+def test_a_full_table_rejects_keys_but_still_finds_others():
     table = stream_map.make_stream_map(2)
     taken = [session for session in range(20) if stream_map.insert(table, 0, 1, session, session)]
     assert taken == list(range(table.size - 1))
@@ -60,8 +60,8 @@ def test_a_full_table_takes_no_more_but_still_answers():
     assert stream_map.find(table, 0, 1, taken[0]) == 99
 
 
-def test_the_count_is_kept_and_not_taken():
-    """A stream of unwanted sessions asks for it with every packet."""
+def test_the_count_is_stored_and_not_computed():
+    """Packets of unwanted sessions read it each time."""
     table = stream_map.make_stream_map(8)
     for session in range(5):
         stream_map.insert(table, 0, 1, session, 0)

@@ -215,7 +215,7 @@ def test_sources_and_segments_are_those_of_each_receive_however_many_came_before
         each.close()
 
 
-def test_few_messages_are_asked_for_after_long_ones():
+def test_few_messages_are_requested_after_long_ones():
     one, two = pair("127.0.0.1")
     with one, two:
         # As much as a system with the default limits allows.
@@ -320,17 +320,17 @@ def test_no_socket_and_no_mailbox_carry_nothing(fd):
 
 
 @pytest.mark.parametrize("code", [errno.EAGAIN, errno.EINTR, errno.ECONNREFUSED, errno.ENOBUFS])
-def test_not_now_is_no_error(code):
+def test_would_block_is_no_error(code):
     assert transport.is_transient(-code)
 
 
 @pytest.mark.parametrize("result", [-errno.ENETUNREACH, -errno.EPERM, -errno.EBADF, 0, 1])
-def test_anything_else_is_passed_on(result):
+def test_other_errors_are_passed_on(result):
     assert not transport.is_transient(result)
 
 
 @pytest.mark.parametrize("family", [0, 1, 2, 10, 255])
-def test_a_garbage_name_is_an_error_and_no_crash(family):
+def test_an_invalid_name_is_an_error_and_no_crash(family):
     sock = open_socket("127.0.0.1")
     with sock:
         name = np.full(28, 0xFF, dtype=np.uint8)

@@ -76,7 +76,7 @@ def test_the_first_separator_ends_the_name():
 
 @given(st.binary(max_size=200))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_no_bytes_break_the_reader(tmp_path, content):
+def test_any_bytes_are_read_or_rejected(tmp_path, content):
     path = tmp_path / "driver.properties"
     path.write_bytes(content)
     try:

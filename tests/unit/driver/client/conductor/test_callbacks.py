@@ -273,8 +273,8 @@ def test_a_channel_endpoint_error_is_reported_to_users_of_the_channel(both_ends)
 
 
 def test_a_publication_error_is_reported_for_publications_of_this_client_only(both_ends):
-    told = []
-    client = both_ends.connect(publication_error_handler=told.append)
+    errors = []
+    client = both_ends.connect(publication_error_handler=errors.append)
     publication = client.add_publication(CHANNEL, STREAM)
 
     def publication_error(registration_id):
@@ -283,7 +283,7 @@ def test_a_publication_error_is_reported_for_publications_of_this_client_only(bo
     for registration_id in (publication.original_registration_id, 10_000):
         send_response(both_ends.driver, publication_error(registration_id))
     client.invoke()
-    assert told == [publication_error(publication.original_registration_id)]
+    assert errors == [publication_error(publication.original_registration_id)]
 
 
 def test_a_malformed_response_is_reported_and_ignored(both_ends):

@@ -18,7 +18,7 @@ class RegistrationTable:
         self.errors, self.undone = [], []
         self.all = Registrations(self.errors.append)
 
-    def add(self, correlation_id=ID, complete=lambda answer: answer, *, is_collected=True):
+    def add(self, correlation_id=ID, complete=lambda response: response, *, is_collected=True):
         self.all.add(
             Registration(
                 correlation_id, DEADLINE_NS, complete,
@@ -40,7 +40,7 @@ def table():
 
 
 def test_a_response_is_completed_and_taken_once(table):
-    table.add(complete=lambda answer: answer.correlation_id * 2)
+    table.add(complete=lambda response: response.correlation_id * 2)
     assert table.all.take(ID) is None
     assert table.all.is_active(ID)
     assert table.all.has_active
@@ -75,7 +75,7 @@ def test_an_error_that_is_not_collected_is_reported(table):
 
 
 def test_a_success_that_cannot_be_completed_is_undone(table):
-    def complete(answer):
+    def complete(response):
         raise StorageError("no such log")
 
     table.add(complete=complete)

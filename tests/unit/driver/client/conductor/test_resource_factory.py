@@ -30,15 +30,15 @@ def test_a_resource_is_available_after_the_drivers_duty_cycle(both_ends):
         (client.async_add_static_counter(1001, 77, b"key", "label"), client.get_counter),
     ]
     assert client.has_active_commands
-    for asked, look in pairs:
-        assert client.is_command_active(asked)
-        assert look(asked) is None
+    for registration_id, get in pairs:
+        assert client.is_command_active(registration_id)
+        assert get(registration_id) is None
     both_ends.both()
-    for asked, look in pairs:
-        assert not client.is_command_active(asked)
-        found = look(asked)
+    for registration_id, get in pairs:
+        assert not client.is_command_active(registration_id)
+        found = get(registration_id)
         assert found is not None
-        assert look(asked) is found
+        assert get(registration_id) is found
     assert not client.has_active_commands
 
 
@@ -54,32 +54,34 @@ def test_an_unknown_id_is_an_error(both_ends):
 
 def test_an_error_response_is_raised_once(both_ends):
     client = both_ends.connect()
-    asked = client.async_add_publication(BAD_CHANNEL, STREAM)
+    registration_id = client.async_add_publication(BAD_CHANNEL, STREAM)
     both_ends.both()
     with pytest.raises(RegistrationError) as refusal:
-        client.get_publication(asked)
+        client.get_publication(registration_id)
     assert refusal.value.code == ErrorCode.INVALID_CHANNEL
-    assert refusal.value.correlation_id == asked
+    assert refusal.value.correlation_id == registration_id
     with pytest.raises(
-        ClientError, match=f"registration id {asked}: this client has no publication"
+        ClientError, match=f"registration id {registration_id}: this client has no publication"
     ):
-        client.get_publication(asked)
+        client.get_publication(registration_id)
 
 
 def test_a_resource_that_is_too_late_is_released(both_ends, monkeypatch):
     client = both_ends.connect(driver_timeout_ms=2_000)
-    asked = client.async_add_publication(CHANNEL, STREAM)
+    registration_id = client.async_add_publication(CHANNEL, STREAM)
     for _ in range(21):
-        # The driver shows that it lives, and answers nothing.
+        # The driver writes its heartbeat, and sends no response.
         both_ends.driver.clock.advance(100 * MS)
         both_ends.driver.cnc.set_ready(both_ends.driver.clock.now_ms())
         client.invoke()
     with pytest.raises(CommandTimeoutError) as timeout:
-        client.get_publication(asked)
+        client.get_publication(registration_id)
     assert timeout.value.code == 1000
     both_ends.both(50)
     responses = [
-        item for item in both_ends.driver.take() if getattr(item, "correlation_id", 0) == asked
+        item
+        for item in both_ends.driver.take()
+        if getattr(item, "correlation_id", 0) == registration_id
     ]
     assert responses
     both_ends.driver.run_for(9 * SECOND, 100 * MS)
@@ -174,12 +176,12 @@ def test_the_counters_of_the_driver_are_readable(both_ends):
 async def test_adding_for_asyncio(both_ends):
     client = both_ends.connect()
 
-    async def turns():
+    async def run_driver():
         while True:
             both_ends.both(1)
             await asyncio.sleep(0)
 
-    driving = asyncio.create_task(turns())
+    driving = asyncio.create_task(run_driver())
     publication = await client.publication(CHANNEL, STREAM)
     exclusive = await client.exclusive_publication(CHANNEL, STREAM)
     subscription = await client.subscription(CHANNEL, STREAM)
@@ -193,7 +195,7 @@ async def test_adding_for_asyncio(both_ends):
     assert counter.label == "label"
 
 
-async def test_a_cancelled_await_leaves_nothing_behind(both_ends):
+async def test_a_cancelled_await_releases_the_resource(both_ends):
     client = both_ends.connect()
     waiting = asyncio.create_task(client.exclusive_publication(CHANNEL, STREAM))
     await asyncio.sleep(0.001)

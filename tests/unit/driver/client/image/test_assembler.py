@@ -27,15 +27,15 @@ def header_of(flags, session_id, position, begin=0, reserved_value=0):
 class Assembled:
     """An assembler, the messages it delivered, and the position of each stream."""
 
-    def __init__(self, kind=FragmentAssembler, answers=()):
+    def __init__(self, kind=FragmentAssembler, actions=()):
         self.messages, self.headers, self._at = [], [], {}
-        self._answers = list(answers)
+        self._actions = list(actions)
         self.assembler = kind(self._on_message)
 
     def _on_message(self, payload, header):
         self.messages.append(bytes(payload))
         self.headers.append(header)
-        return self._answers.pop(0) if self._answers else None
+        return self._actions.pop(0) if self._actions else None
 
     def give(self, payload, flags, session_id=1, *, is_lost=False, reserved_value=0):
         begin = self._at.get(session_id, 0)
@@ -44,10 +44,10 @@ class Assembled:
         if is_lost:
             return None
         header = header_of(flags, session_id, end, begin, reserved_value)
-        answer = self.assembler(memoryview(payload), header)
-        if answer == Action.ABORT:
+        action = self.assembler(memoryview(payload), header)
+        if action == Action.ABORT:
             self._at[session_id] = begin
-        return answer
+        return action
 
 
 def flags_of(index, count):
@@ -73,102 +73,102 @@ def test_an_unfragmented_message_is_passed_on_without_a_copy(kind):
     ],
 )
 def test_fragments_are_reassembled_and_the_header_describes_the_message(kind):
-    made = Assembled(kind)
-    made.give(b"before", UNFRAGMENTED)
-    made.give(b"ab", BEGIN, reserved_value=5)
-    made.give(b"cd", 0, reserved_value=6)
-    assert made.messages == [b"before"]
-    made.give(b"e", END, reserved_value=7)
-    assert made.messages[1:] == [b"abcde"]
-    whole = made.headers[1]
+    assembled = Assembled(kind)
+    assembled.give(b"before", UNFRAGMENTED)
+    assembled.give(b"ab", BEGIN, reserved_value=5)
+    assembled.give(b"cd", 0, reserved_value=6)
+    assert assembled.messages == [b"before"]
+    assembled.give(b"e", END, reserved_value=7)
+    assert assembled.messages[1:] == [b"abcde"]
+    whole = assembled.headers[1]
     assert (whole.flags, whole.term_offset, whole.reserved_value) == (UNFRAGMENTED, 64, 5)
     assert (whole.position, whole.session_id, whole.stream_id) == (4 * 64, 1, STREAM_ID)
 
 
 def test_a_message_without_its_middle_is_dropped():
-    made = Assembled()
-    made.give(b"ab", BEGIN)
-    made.give(b"cd", 0, is_lost=True)
-    made.give(b"ef", 0)
-    made.give(b"g", END)
-    made.give(b"next", UNFRAGMENTED)
-    assert made.messages == [b"next"]
+    assembled = Assembled()
+    assembled.give(b"ab", BEGIN)
+    assembled.give(b"cd", 0, is_lost=True)
+    assembled.give(b"ef", 0)
+    assembled.give(b"g", END)
+    assembled.give(b"next", UNFRAGMENTED)
+    assert assembled.messages == [b"next"]
 
 
 def test_a_message_without_its_begin_is_dropped():
-    made = Assembled()
-    made.give(b"ab", BEGIN, is_lost=True)
-    made.give(b"c", END)
-    made.give(b"d", BEGIN)
-    made.give(b"e", END)
-    assert made.messages == [b"de"]
+    assembled = Assembled()
+    assembled.give(b"ab", BEGIN, is_lost=True)
+    assembled.give(b"c", END)
+    assembled.give(b"d", BEGIN)
+    assembled.give(b"e", END)
+    assert assembled.messages == [b"de"]
 
 
 def test_a_message_without_its_end_is_replaced_by_the_next():
-    made = Assembled()
-    made.give(b"ab", BEGIN)
-    made.give(b"c", END, is_lost=True)
-    made.give(b"d", BEGIN)
-    made.give(b"e", END)
-    assert made.messages == [b"de"]
+    assembled = Assembled()
+    assembled.give(b"ab", BEGIN)
+    assembled.give(b"c", END, is_lost=True)
+    assembled.give(b"d", BEGIN)
+    assembled.give(b"e", END)
+    assert assembled.messages == [b"de"]
 
 
 def test_the_end_of_another_message_does_not_complete_one():
-    made = Assembled()
-    made.give(b"ab", BEGIN)
-    made.give(b"c", END, is_lost=True)
-    made.give(b"d", BEGIN, is_lost=True)
-    made.give(b"e", END)
-    assert made.messages == []
+    assembled = Assembled()
+    assembled.give(b"ab", BEGIN)
+    assembled.give(b"c", END, is_lost=True)
+    assembled.give(b"d", BEGIN, is_lost=True)
+    assembled.give(b"e", END)
+    assert assembled.messages == []
 
 
 def test_a_message_beyond_the_maximum_length_is_dropped():
-    made = Assembled(partial(FragmentAssembler, length_max=100))
+    assembled = Assembled(partial(FragmentAssembler, length_max=100))
     for size, expected in ((50, [100]), (51, [100])):
-        made.give(bytes(50), BEGIN)
-        made.give(bytes(size), END)
-        assert [len(message) for message in made.messages] == expected
+        assembled.give(bytes(50), BEGIN)
+        assembled.give(bytes(size), END)
+        assert [len(message) for message in assembled.messages] == expected
 
 
 @pytest.mark.parametrize("kind", [FragmentAssembler, ControlledFragmentAssembler])
 def test_no_message_is_longer_than_any_stream_allows(kind):
-    made = Assembled(kind)
-    made.give(bytes(MESSAGE_LENGTH_MAX), BEGIN)
-    made.give(b"x", END)
-    assert made.messages == []
+    assembled = Assembled(kind)
+    assembled.give(bytes(MESSAGE_LENGTH_MAX), BEGIN)
+    assembled.give(b"x", END)
+    assert assembled.messages == []
 
 
 def test_sessions_do_not_mix():
-    made = Assembled()
-    made.give(b"a", BEGIN, session_id=1)
-    made.give(b"x", BEGIN, session_id=2)
-    made.give(b"b", END, session_id=1)
-    made.give(b"y", END, session_id=2)
-    assert made.messages == [b"ab", b"xy"]
+    assembled = Assembled()
+    assembled.give(b"a", BEGIN, session_id=1)
+    assembled.give(b"x", BEGIN, session_id=2)
+    assembled.give(b"b", END, session_id=1)
+    assembled.give(b"y", END, session_id=2)
+    assert assembled.messages == [b"ab", b"xy"]
 
 
 @pytest.mark.parametrize("kind", [FragmentAssembler, ImageFragmentAssembler])
 def test_the_partial_message_of_an_unavailable_session_is_freed(kind):
-    made = Assembled(kind)
-    made.give(b"a", BEGIN)
-    made.assembler.free_session_buffer(1)
-    made.assembler.free_session_buffer(2)
-    made.give(b"b", END)
-    made.give(b"c", BEGIN)
-    made.assembler.clear()
-    made.give(b"d", END)
-    assert made.messages == []
+    assembled = Assembled(kind)
+    assembled.give(b"a", BEGIN)
+    assembled.assembler.free_session_buffer(1)
+    assembled.assembler.free_session_buffer(2)
+    assembled.give(b"b", END)
+    assembled.give(b"c", BEGIN)
+    assembled.assembler.clear()
+    assembled.give(b"d", END)
+    assert assembled.messages == []
 
 
 def test_an_aborted_message_is_delivered_again_with_its_last_fragment():
-    made = Assembled(ControlledFragmentAssembler, [Action.ABORT, Action.ABORT, Action.COMMIT])
-    assert made.give(b"ab", BEGIN) == Action.CONTINUE
-    assert made.give(b"cd", 0) == Action.CONTINUE
-    answers = [made.give(b"ef", END) for _ in range(3)]
-    assert answers == [Action.ABORT, Action.ABORT, Action.COMMIT]
-    assert made.messages == [b"abcdef"] * 3
-    made.give(b"gh", END)
-    assert made.messages == [b"abcdef"] * 3
+    assembled = Assembled(ControlledFragmentAssembler, [Action.ABORT, Action.ABORT, Action.COMMIT])
+    assert assembled.give(b"ab", BEGIN) == Action.CONTINUE
+    assert assembled.give(b"cd", 0) == Action.CONTINUE
+    actions = [assembled.give(b"ef", END) for _ in range(3)]
+    assert actions == [Action.ABORT, Action.ABORT, Action.COMMIT]
+    assert assembled.messages == [b"abcdef"] * 3
+    assembled.give(b"gh", END)
+    assert assembled.messages == [b"abcdef"] * 3
 
 
 def test_a_handler_may_keep_the_view_of_an_aborted_message():
@@ -196,7 +196,7 @@ def test_exactly_the_complete_messages_are_delivered(messages, data):
     for number, index in places:
         fragments = messages[number]
         flags = flags_of(index, len(fragments))
-        for made in (plain, controlled):
-            made.give(fragments[index], flags, is_lost=(number, index) in lost)
+        for assembled in (plain, controlled):
+            assembled.give(fragments[index], flags, is_lost=(number, index) in lost)
     assert plain.messages == naive.whole_messages(messages, set(places) - lost)
     assert controlled.messages == plain.messages

@@ -40,15 +40,15 @@ def collect(stream, limit=10):
 class ScriptedHandler:
     """A controlled handler that returns the given actions and records its fragments."""
 
-    def __init__(self, stream, answers=()):
-        self._stream, self._answers = stream, list(answers)
-        self.handed, self.told, self.counted = [], [], []
+    def __init__(self, stream, actions=()):
+        self._stream, self._actions = stream, list(actions)
+        self.handed, self.positions, self.counted = [], [], []
 
     def __call__(self, payload, header):
         self.handed.append(bytes(payload))
-        self.told.append(header.position)
+        self.positions.append(header.position)
         self.counted.append(self._stream.counted_position())
-        return self._answers.pop(0) if self._answers else None
+        return self._actions.pop(0) if self._actions else None
 
 
 def written(frames, position):
@@ -71,16 +71,16 @@ def positions_in(frames):
 
 @settings(deadline=None, max_examples=60)
 @given(FRAMES, ANSWERS, st.integers(0, 12), st.data())
-def test_a_controlled_poll_agrees_with_the_reference(frames, answers, fragment_limit, data):
+def test_a_controlled_poll_agrees_with_the_reference(frames, actions, fragment_limit, data):
     position = data.draw(positions_in(frames))
     limit = data.draw(positions_in(frames)) + data.draw(st.integers(-40, 40))
     stream = written(frames, position)
-    made = ScriptedHandler(stream, answers)
-    count = stream.image.bounded_controlled_poll(made, limit, fragment_limit)
-    handed, told, expected, reached, _ = naive.controlled_poll(
-        frames, position, limit, fragment_limit, [answer.name for answer in answers]
+    handler = ScriptedHandler(stream, actions)
+    count = stream.image.bounded_controlled_poll(handler, limit, fragment_limit)
+    handed, positions, expected, reached, _ = naive.controlled_poll(
+        frames, position, limit, fragment_limit, [action.name for action in actions]
     )
-    assert (made.handed, made.told, count) == (handed, told, expected)
+    assert (handler.handed, handler.positions, count) == (handed, positions, expected)
     assert stream.image.position == reached == stream.counted_position()
 
 
@@ -90,26 +90,26 @@ def test_a_bounded_poll_agrees_with_the_reference(frames, fragment_limit, data):
     position = data.draw(positions_in(frames))
     limit = data.draw(positions_in(frames)) + data.draw(st.integers(-40, 40))
     stream = written(frames, position)
-    made = ScriptedHandler(stream)
-    count = stream.image.bounded_poll(made, limit, fragment_limit)
-    handed, told, expected, reached, _ = naive.controlled_poll(
+    handler = ScriptedHandler(stream)
+    count = stream.image.bounded_poll(handler, limit, fragment_limit)
+    handed, positions, expected, reached, _ = naive.controlled_poll(
         frames, position, limit, fragment_limit, []
     )
-    assert (made.handed, made.told, count) == (handed, told, expected)
+    assert (handler.handed, handler.positions, count) == (handed, positions, expected)
     assert stream.image.position == reached
 
 
 @settings(deadline=None, max_examples=40)
 @given(FRAMES, ANSWERS, st.data())
-def test_a_peek_agrees_with_the_reference_and_keeps_the_position(frames, answers, data):
+def test_a_peek_agrees_with_the_reference_and_keeps_the_position(frames, actions, data):
     position = data.draw(positions_in(frames))
     initial = max(position, data.draw(positions_in(frames)))
     limit = data.draw(positions_in(frames))
     stream = written(frames, position)
-    made = ScriptedHandler(stream, answers)
-    reached = stream.image.controlled_peek(initial, made, limit)
-    expected = naive.peek(frames, initial, limit, [answer.name for answer in answers])
-    assert (made.handed, reached) == expected
+    handler = ScriptedHandler(stream, actions)
+    reached = stream.image.controlled_peek(initial, handler, limit)
+    expected = naive.peek(frames, initial, limit, [action.name for action in actions])
+    assert (handler.handed, reached) == expected
     assert stream.image.position == position == stream.counted_position()
 
 
@@ -120,20 +120,20 @@ def test_a_batch_holds_the_fragments_of_a_poll(frames, fragment_limit, fragments
     stream = written(frames, position)
     batch = FragmentBatch(fragments_max, MTU)
     added = stream.image.poll_batch(batch, fragment_limit)
-    handed, told, count, reached, _ = naive.controlled_poll(
+    handed, positions, count, reached, _ = naive.controlled_poll(
         frames, position, 1 << 60, min(fragment_limit, fragments_max), []
     )
     assert [bytes(batch[index]) for index in range(len(batch))] == handed
-    assert batch.fragments["position"][:added].tolist() == told
+    assert batch.fragments["position"][:added].tolist() == positions
     assert (added, batch.count, batch.used_bytes) == (count, count, sum(map(len, handed)))
     assert stream.image.position == reached == stream.counted_position()
 
 
 def test_commit_publishes_the_position_during_the_poll(stream):
     stream.write(b"1", b"2", b"3")
-    made = ScriptedHandler(stream, [Action.CONTINUE, Action.COMMIT, Action.CONTINUE])
-    assert stream.image.controlled_poll(made) == 3
-    assert made.counted == [0, 0, 2 * ONE]
+    handler = ScriptedHandler(stream, [Action.CONTINUE, Action.COMMIT, Action.CONTINUE])
+    assert stream.image.controlled_poll(handler) == 3
+    assert handler.counted == [0, 0, 2 * ONE]
     assert stream.counted_position() == 3 * ONE
 
 
@@ -219,17 +219,17 @@ def test_the_position_may_be_set_ahead_in_the_term(stream, position):
 
 def test_a_raw_poll_passes_the_location_in_the_file(stream):
     stream.write(b"1", b"22")
-    told = []
+    blocks = []
 
     def handler(file, file_offset, length, session_id, term_id):
         file.seek(file_offset)
-        told.append((file.read(length), session_id, term_id))
+        blocks.append((file.read(length), session_id, term_id))
         handler.file = file
 
     handler.file = None
     assert stream.image.raw_poll(handler, 4096) == 2 * ONE
     log = stream.mapped.log
-    assert told == [(log[: 2 * ONE].tobytes(), SESSION_ID, stream.image.initial_term_id)]
+    assert blocks == [(log[: 2 * ONE].tobytes(), SESSION_ID, stream.image.initial_term_id)]
     assert stream.image.raw_poll(never, 4096) == 0
     assert stream.counted_position() == 2 * ONE
     descriptor = handler.file.fileno()
@@ -295,8 +295,8 @@ def test_a_compiled_handler_stops_at_the_limit_and_at_the_end_of_the_term(stream
 
 def test_a_compiled_handler_may_return_actions(stream):
     stream.write(b"1", b"2", b"3")
-    answers = [0, Action.CONTINUE, Action.ABORT, Action.BREAK, Action.COMMIT]
-    state = np.array(answers, dtype=np.int64)
+    actions = [0, Action.CONTINUE, Action.ABORT, Action.BREAK, Action.COMMIT]
+    state = np.array(actions, dtype=np.int64)
     assert stream.image.poll_kernel(answer_from, state) == 1
     assert stream.counted_position() == ONE
     assert stream.image.poll_kernel(answer_from, state) == 1

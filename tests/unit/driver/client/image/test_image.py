@@ -33,7 +33,7 @@ def fill_term(stream):
     stream.write(NEXT)
 
 
-def test_fragments_come_in_order_with_their_headers(stream):
+def test_fragments_are_delivered_in_order_with_their_headers(stream):
     stream.write(b"one", b"two")
     seen = []
 
@@ -93,7 +93,7 @@ def test_a_frame_counts_as_consumed_when_its_handler_raises(stream):
 def test_a_poll_ends_with_the_term_and_skips_padding(stream):
     fill_term(stream)
     assert len(collect(stream, 256)) == 64
-    # The walk went on over the padding, which is not handed out.
+    # The poll advances over the padding, which is not delivered.
     assert stream.image.position == TERM_LENGTH
     assert collect(stream, 256) == [NEXT]
 
@@ -176,7 +176,7 @@ def test_an_image_closed_during_a_poll_does_not_store_its_counter(stream):
     assert stream.image.position == 0
 
 
-def test_an_image_begins_at_the_value_of_its_counter(stream):
+def test_an_image_starts_at_the_value_of_its_counter(stream):
     stream.write(b"before", b"after")
     stream.image.poll(lambda payload, header: None, 1)
     late = stream.new_image()

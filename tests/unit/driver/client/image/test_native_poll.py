@@ -1,4 +1,4 @@
-"""The native polls do what the polls in Python do, and never touch memory that is gone."""
+"""The native polls behave like the polls in Python, and never access unmapped memory."""
 
 import contextlib
 import gc
@@ -69,7 +69,7 @@ ANSWERS = {
 
 
 class Handler:
-    """Does what its script says at each fragment, and records all that it sees."""
+    """Executes a step of its script at each fragment, and records all that it sees."""
 
     def __init__(self, stream, poll, script):
         self.stream, self.poll, self.script = stream, poll, list(script)
@@ -262,7 +262,7 @@ def test_the_default_limit_is_ten(stream):
     assert [poll(lambda payload, header: None) for poll in polls] == [10, 10, 5]
 
 
-def test_what_cannot_be_called_counts_as_a_handler_that_raises(stream):
+def test_a_handler_that_is_not_callable_is_like_one_that_raises(stream):
     stream.write(b"1")
     assert stream.image.position == ONE
     with pytest.raises(TypeError, match="not callable"):
@@ -271,19 +271,19 @@ def test_what_cannot_be_called_counts_as_a_handler_that_raises(stream):
     assert stream.image.poll(7) == 0
 
 
-def test_a_view_is_moved_only_if_nobody_can_tell(stream):
+def test_a_view_is_reused_only_without_other_references(stream):
     stream.write(*[b"%d" % number for number in range(6)])
-    told, kept = [], []
+    view_ids, kept = [], []
 
     def handler(payload, header):
-        told.append(id(payload))
-        if len(told) in (3, 4):
+        view_ids.append(id(payload))
+        if len(view_ids) in (3, 4):
             kept.append(payload)
 
     stream.image.poll(handler)
-    assert told[0] == told[1] == told[2]
-    assert len({*told[2:5]}) == 3
-    assert told[4] == told[5]
+    assert view_ids[0] == view_ids[1] == view_ids[2]
+    assert len({*view_ids[2:5]}) == 3
+    assert view_ids[4] == view_ids[5]
     assert [bytes(each) for each in kept] == [b"2", b"3"]
 
 

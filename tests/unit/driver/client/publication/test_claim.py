@@ -55,7 +55,7 @@ def test_a_finished_claim_does_not_change_the_log(stream, ends):
     first = claimed(stream, 5)
     assert getattr(first, ends)()
     log = stream.mapped.log
-    # The same place, claimed by somebody else three terms later.
+    # The same offset, claimed by another publisher three terms later.
     log[0:4] = np.frombuffer((-37).to_bytes(4, "little", signed=True), np.uint8)
     before = log[:64].copy()
     first.reserved_value = 9

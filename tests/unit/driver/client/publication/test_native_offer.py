@@ -1,4 +1,4 @@
-"""The native offer does what the offer in Python does, and never touches memory that is gone."""
+"""The native offer behaves like the offer in Python, and never accesses unmapped memory."""
 
 import array
 import ctypes
@@ -41,7 +41,7 @@ def pair(folder, log_type=descriptor.EXCLUSIVE_PUBLICATION):
     return made
 
 
-def answer(function, *arguments, **names):
+def outcome(function, *arguments, **names):
     """The result of a call, or the type and text of its exception."""
     try:
         return function(*arguments, **names)
@@ -94,10 +94,10 @@ def test_every_kind_of_message_is_written_as_in_python(tmp_path, log_type, lengt
     part = CONTENT[:length]
     for name, make in (MADE | CONVERTED).items():
         message = make(part)
-        expected = answer(twin.publication._offer_in_python, message)
-        assert answer(native.publication.offer, message) == expected, name
+        expected = outcome(twin.publication._offer_in_python, message)
+        assert outcome(native.publication.offer, message) == expected, name
         for each in (native, twin):
-            answer(each.image.poll, lambda payload, header: None, 1_000)
+            outcome(each.image.poll, lambda payload, header: None, 1_000)
     assert np.array_equal(native.mapped.log, twin.mapped.log)
 
 
@@ -158,8 +158,8 @@ def test_any_sequence_of_offers_gives_the_results_of_python(tmp_path_factory, st
 def test_other_arguments_are_passed_on_to_the_offer_in_python(stream, arguments, names):
     stream.publication.offer(b"binds the native offer")
     assert natively(stream.publication, *arguments, **names) == (arguments, names)
-    expected = answer(OwnStreamOffer(stream), *arguments, **names)
-    assert answer(stream.publication.offer, *arguments, **names) == expected
+    expected = outcome(OwnStreamOffer(stream), *arguments, **names)
+    assert outcome(stream.publication.offer, *arguments, **names) == expected
 
 
 class OwnStreamOffer:
@@ -319,8 +319,8 @@ def test_no_reference_is_lost_or_kept(stream):
     before = [sys.getrefcount(each) for each in messages]
     for _ in range(200):
         for each in messages:
-            answer(offer, each)
-            answer(natively, stream.publication, each)
+            outcome(offer, each)
+            outcome(natively, stream.publication, each)
         stream.image.poll(lambda payload, header: None, 1_000)
     del each
     assert [sys.getrefcount(each) for each in messages] == before

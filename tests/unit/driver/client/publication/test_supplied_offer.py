@@ -59,8 +59,8 @@ def test_a_part_of_a_message_can_be_offered(stream):
 
 @pytest.mark.parametrize(("offset", "length"), [(-1, 1), (0, 5), (5, None), (0, -1)])
 def test_a_range_outside_the_message_is_an_error(stream, offset, length):
-    answer = stream.publication.offer(b"0123", offset, length, reserved_value=crc_of)
-    assert answer == result.ERROR
+    position = stream.publication.offer(b"0123", offset, length, reserved_value=crc_of)
+    assert position == result.ERROR
     assert stream.publication.position == 0
 
 
