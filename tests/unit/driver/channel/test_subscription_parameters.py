@@ -34,7 +34,7 @@ def test_defaults_are_those_of_the_reference_driver():
         ("|windtunnel.nak-all-gaps=false", True, False),
     ],
 )
-def test_naks_for_all_gaps_are_off_unless_asked_for(params, default, expected):
+def test_naks_for_all_gaps_are_off_by_default(params, default, expected):
     defaults = DEFAULTS._replace(is_nak_all_gaps=default)
     assert parse(f"endpoint=a:1{params}", defaults).is_nak_all_gaps is expected
 
@@ -51,7 +51,7 @@ def test_naks_for_all_gaps_are_off_unless_asked_for(params, default, expected):
         ("|windtunnel.gap-fill-delay=0|windtunnel.gap-fill-datagrams=0", (4, 9), (0, 0, False)),
     ],
 )
-def test_a_gap_is_filled_at_once_unless_asked_otherwise(params, default, expected):
+def test_a_gap_is_filled_at_once_by_default(params, default, expected):
     datagrams, delay_ns = default
     defaults = DEFAULTS._replace(gap_fill_datagrams=datagrams, gap_fill_delay_ns=delay_ns)
     found = parse(f"endpoint=a:1{params}", defaults)

@@ -196,7 +196,7 @@ def test_buffer_lengths_are_set_by_channel_before_driver():
     assert 0 < system.sndbuf_length <= system.sndbuf_length_max
     options = SocketOptions(sndbuf_length=8192, rcvbuf_length=16384)
     opened = open_socket(SocketAddress("127.0.0.1", 0), options)
-    # Linux doubles what is asked for, to have room for its own records.
+    # Linux doubles the requested size, for its own bookkeeping.
     assert (opened.sndbuf_length, opened.rcvbuf_length) == (16384, 32768)
     opened.close()
 

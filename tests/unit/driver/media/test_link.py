@@ -98,7 +98,7 @@ def test_takes_a_datagram_that_fills_the_ring_and_none_longer():
     assert put(links, b"")
 
 
-def test_takes_what_just_fits_behind_the_head_and_nothing_more():
+def test_a_datagram_that_just_fits_before_the_head_is_accepted_and_no_longer_one():
     links = open_links()
     quarter = RING_LENGTH // 4 - link.HEADER_LENGTH
     for _ in range(4):

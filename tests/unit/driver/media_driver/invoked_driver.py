@@ -146,7 +146,7 @@ class Lab:
         name, to_name = np.zeros(28, np.uint8), np.zeros(28, np.uint8)
         length, to_length = write_name(name, source), write_name(to_name, to)
         target = link.find(self.links, to_name, to_length)
-        assert target != link.NOTHING, f"nobody listens at {to}"
+        assert target != link.NOTHING, f"no socket is bound to {to}"
         buf = np.frombuffer(datagram, np.uint8).copy()
         return int(link.deliver(self.links, target, name, length, buf, 0, buf.size))
 
@@ -158,17 +158,17 @@ class Lab:
         """Set a counter, as a client does with its own."""
         counters.set_release(self.cnc.counters_values, counter_id, value)
 
-    def living(self, first: int = 46) -> list[Counter]:
+    def active_counters(self, first: int = 46) -> list[Counter]:
         """Return the counters that are in use, except for the driver's system counters."""
         return [item for item in self.counters if item.counter_id >= first]
 
-    def made(self) -> list[Counter]:
+    def stream_counters(self) -> list[Counter]:
         """The counters of streams and channels: no system counters and no heartbeats."""
-        return [item for item in self.living() if item.type_id != 11]
+        return [item for item in self.active_counters() if item.type_id != 11]
 
     def named(self, name: str) -> Counter:
         """Return the only counter whose label starts with `name`."""
-        (found,) = [item for item in self.living() if item.label.startswith(name + ": ")]
+        (found,) = [item for item in self.active_counters() if item.label.startswith(name + ": ")]
         return found
 
     def keep_alive(self, client_id: int) -> None:

@@ -153,7 +153,7 @@ def tree(root):
 
 
 def other_owner(monkeypatch, name):
-    """Let the file system say that the entry `name` belongs to somebody else."""
+    """Let the file system report another owner of the entry `name`."""
     true_stat = os.stat
 
     def changed(path, **options):

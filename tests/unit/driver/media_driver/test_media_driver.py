@@ -31,7 +31,7 @@ def test_the_directory_of_a_dead_driver_is_recreated(tmp_path):
     second = Lab(tmp_path / "aeron", later)
     assert second.logs() == []
     assert not left_behind.exists()
-    assert second.living() == []
+    assert second.active_counters() == []
     second.close()
     first.cnc.close()
 

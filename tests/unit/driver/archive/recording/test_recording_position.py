@@ -1,4 +1,4 @@
-"""The key and label of a recording's counter, against the definition of the format."""
+"""The key and label of a recording's counter are compared with the definition of the format."""
 
 import struct
 

@@ -17,7 +17,7 @@ CONTROL_SESSION_TYPE_ID = 113
 
 
 def flood(client, count, channel=NOWHERE):
-    """Send connect requests whose responses nobody receives, without running the archive."""
+    """Send connect requests whose responses are never read, without running the archive."""
     for number in range(count):
         request = client.connect_request(response_channel=channel, response_stream_id=500 + number)
         assert client.requests.offer(encode(request)) > 0

@@ -459,11 +459,11 @@ def test_missing_or_short_files_are_reported(tmp_path):
 
 
 def test_a_new_catalog_is_not_written_through_a_link(tmp_path):
-    victim = tmp_path / "victim"
-    victim.write_bytes(b"secret")
-    (tmp_path / catalog_writer.REPLACEMENT_NAME).symlink_to(victim)
+    outside = tmp_path / "outside"
+    outside.write_bytes(b"secret")
+    (tmp_path / catalog_writer.REPLACEMENT_NAME).symlink_to(outside)
     CatalogWriter.create(tmp_path).close()
-    assert victim.read_bytes() == b"secret"
+    assert outside.read_bytes() == b"secret"
     assert _file(tmp_path).is_file()
     assert not _file(tmp_path).is_symlink()
 

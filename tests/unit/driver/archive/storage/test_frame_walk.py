@@ -119,6 +119,6 @@ def test_memory_that_cannot_be_written_is_an_error(tmp_path, monkeypatch):
             reader.read(0, 32)
 
 
-def test_a_file_that_is_not_there_is_told(tmp_path):
+def test_a_missing_file_is_reported(tmp_path):
     with pytest.raises(StorageError, match=r"cannot open .*0-0.rec: No such file"):
         SegmentReader(tmp_path / "0-0.rec", 0)

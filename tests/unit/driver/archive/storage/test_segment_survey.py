@@ -1,4 +1,4 @@
-"""Descriptors derived from frames, compared with how the recording was made."""
+"""Descriptors derived from frames are compared with the parameters of the recording."""
 
 import random
 

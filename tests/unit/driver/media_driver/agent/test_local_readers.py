@@ -45,7 +45,7 @@ def test_an_ipc_publication_has_two_counters_and_no_channel(driver):
     registration_id, responses = driver.add(AddPublication, "aeron:ipc?alias=a")
     (ready,) = responses
     assert ready.channel_status_counter_id == -1
-    found = driver.made()
+    found = driver.stream_counters()
     identity = f"{registration_id} {ready.session_id} {STREAM} aeron:ipc?alias=a"
     assert [item.label for item in found] == [
         f"pub-pos (concurrent): {identity}",

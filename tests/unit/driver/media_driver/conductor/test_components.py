@@ -1,4 +1,4 @@
-"""A failed command leaves nothing behind, and registration ids in use are refused."""
+"""A failed command leaves nothing behind, and registration ids in use are rejected."""
 
 import pytest
 
@@ -37,7 +37,7 @@ def counter(client_id, correlation_id):
 
 def expect_all_gone(driver):
     driver.run_for(30 * SECOND, SECOND)
-    assert driver.living() == []
+    assert driver.active_counters() == []
     assert driver.logs() == []
     resources = driver.driver.conductor.components
     assert not resources.network.publications
@@ -57,12 +57,12 @@ def test_a_registration_id_in_use_is_rejected(driver, first, second, second_clie
     else:
         again = command(second[0], second_client, 900, second[1], STREAM + 1)
     driver.ask(held)
-    before = [item.counter_id for item in driver.living()]
+    before = [item.counter_id for item in driver.active_counters()]
     (response,) = driver.ask(again)
     assert isinstance(response, ErrorResponse)
     assert (response.correlation_id, response.error_code) == (900, ErrorCode.GENERIC_ERROR)
     assert "900" in response.message
-    assert [item.counter_id for item in driver.living()] == before
+    assert [item.counter_id for item in driver.active_counters()] == before
     expect_all_gone(driver)
 
 

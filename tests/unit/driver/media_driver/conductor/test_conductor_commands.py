@@ -98,7 +98,7 @@ def test_a_publication_has_its_log_and_its_counters(driver, kind, ready, word):
     )
     assert driver.logs() == [f"publications/{registration_id}.logbuffer"]
     assert response.log_file_name.endswith(driver.logs()[0])
-    found = driver.made()
+    found = driver.stream_counters()
     identity = f"{registration_id} {response.session_id} {STREAM} {TO_PEER}"
     assert [item.label for item in found] == [
         f"snd-channel: {TO_PEER} 10.0.0.1:49152",
@@ -125,7 +125,7 @@ def test_a_publication_has_its_log_and_its_counters(driver, kind, ready, word):
 
 def test_a_subscription_has_the_counters_of_its_channel(driver):
     registration_id, (response,) = add(driver, AddSubscription)
-    found = driver.made()
+    found = driver.stream_counters()
     assert response == SubscriptionReady(registration_id, found[0].counter_id)
     assert [(item.type_id, item.label) for item in found] == [
         (7, f"rcv-channel: {CHANNEL} 10.0.0.1:20121"),
@@ -253,7 +253,7 @@ def test_an_invalid_channel_is_rejected_and_logged(driver, kind, channel, code):
     (entry,) = read_errors(driver.cnc.error_log)
     assert entry.text.startswith(f"({-int(code)}) {describe(code)}\n")
     assert driver.logs() == []
-    assert driver.living() == []
+    assert driver.active_counters() == []
 
 
 @pytest.mark.parametrize("channel", [f"{TO_PEER}|mtu=77", "aeron:ipc?term-length=65"])
@@ -263,7 +263,7 @@ def test_an_invalid_parameter_is_named_in_the_error_log(driver, channel):
     (entry,) = read_errors(driver.cnc.error_log)
     assert entry.text.startswith("(22) Invalid argument\n")
     assert driver.logs() == []
-    assert driver.living() == []
+    assert driver.active_counters() == []
 
 
 @pytest.mark.parametrize(
@@ -369,7 +369,7 @@ def test_a_client_that_times_out_is_notified_and_loses_its_resources(driver):
     assert [item.registration_id for item in responses[2:]] == [50]
     assert driver.value(system_counters.CLIENT_TIMEOUTS) == 1
     driver.run_for(4 * SECOND)
-    assert (driver.living(), driver.logs()) == ([], [])
+    assert (driver.active_counters(), driver.logs()) == ([], [])
 
 
 def test_a_client_that_closes_is_removed_without_a_timeout_notification(driver):
@@ -378,7 +378,7 @@ def test_a_client_that_closes_is_removed_without_a_timeout_notification(driver):
     driver.run_for(5 * SECOND)
     assert not [item for item in driver.take() if isinstance(item, ClientTimeout)]
     assert driver.value(system_counters.CLIENT_TIMEOUTS) == 0
-    assert (driver.living(), driver.logs()) == ([], [])
+    assert (driver.active_counters(), driver.logs()) == ([], [])
 
 
 def test_a_keepalive_command_counts_as_a_heartbeat(driver):
@@ -461,7 +461,7 @@ def test_a_log_that_does_not_fit_the_disk_is_rejected(tmp_path, monkeypatch):
 def test_a_command_without_free_records_is_rejected_and_leaves_nothing_behind(driver):
     """A driver without free records rejects the next stream. It continues, and leaks nothing."""
     add(driver, AddSubscription)
-    before, mapped = driver.living(), driver.value(system_counters.BYTES_CURRENTLY_MAPPED)
+    before, mapped = driver.active_counters(), driver.value(system_counters.BYTES_CURRENTLY_MAPPED)
     conductor = driver.driver.conductor
     for pool in (
         conductor.components.network._slots,
@@ -472,7 +472,7 @@ def test_a_command_without_free_records_is_rejected_and_leaves_nothing_behind(dr
         refused_id, responses = add(driver, AddPublication, TO_PEER)
         assert refusal(responses) == (refused_id, ErrorCode.RESOURCE_TEMPORARILY_UNAVAILABLE)
         driver.turn(4)
-        assert (driver.living(), driver.logs()) == (before, [])
+        assert (driver.active_counters(), driver.logs()) == (before, [])
         assert driver.value(system_counters.BYTES_CURRENTLY_MAPPED) == mapped
         pool._free = free
     assert isinstance(add(driver, AddPublication, TO_PEER)[1][0], PublicationReady)
@@ -481,13 +481,13 @@ def test_a_command_without_free_records_is_rejected_and_leaves_nothing_behind(dr
 @pytest.mark.parametrize("room", range(8))
 def test_a_publication_without_free_counters_leaves_nothing_behind(driver, room):
     add(driver, AddSubscription)
-    before, sockets = driver.living(), int(driver.links.mailboxes.is_open.sum())
+    before, sockets = driver.active_counters(), int(driver.links.mailboxes.is_open.sum())
     manager = driver.driver.conductor._resources.counters._manager
     capacity, manager.capacity = manager.capacity, manager._high_water_mark + 1 + room
     refused_id, responses = add(driver, AddPublication, TO_PEER)
     assert refusal(responses) == (refused_id, ErrorCode.STORAGE_SPACE)
     driver.turn(4)
-    assert (driver.living(), driver.logs()) == (before, [])
+    assert (driver.active_counters(), driver.logs()) == (before, [])
     assert int(driver.links.mailboxes.is_open.sum()) == sockets
     manager.capacity = capacity
     assert isinstance(add(driver, AddPublication, TO_PEER)[1][0], PublicationReady)
@@ -498,14 +498,14 @@ def test_an_image_without_free_counters_leaves_nothing_behind(driver, room):
     # The SETUP for this subscription is only sent after the capacity has been limited.
     add(driver, AddPublication)
     add(driver, AddSubscription)
-    before = [item.counter_id for item in driver.living()]
+    before = [item.counter_id for item in driver.active_counters()]
     manager = driver.driver.conductor._resources.counters._manager
     capacity, manager.capacity = manager.capacity, manager._high_water_mark + 1 + room
     failures = driver.value(system_counters.ERRORS)
     driver.run_for(SECOND // 2)
     assert driver.take() == []
     assert driver.value(system_counters.ERRORS) > failures
-    assert [item.counter_id for item in driver.living()] == before
+    assert [item.counter_id for item in driver.active_counters()] == before
     assert not [name for name in driver.logs() if name.startswith("images")]
     manager.capacity = capacity
     driver.keep_alive(driver.client)
@@ -518,9 +518,9 @@ def test_an_image_without_a_free_slot_is_created_later(driver):
     pool = driver.driver.conductor.components.images._factory.slots
     free, pool._free = pool._free, []
     add(driver, AddPublication)
-    before = [item.counter_id for item in driver.living()]
+    before = [item.counter_id for item in driver.active_counters()]
     driver.turn(4)
-    assert [item.counter_id for item in driver.living()] == before
+    assert [item.counter_id for item in driver.active_counters()] == before
     pool._free = free
     driver.run_for(1 * SECOND)
     assert [type(item) for item in driver.take()] == [AvailableImage]
@@ -551,10 +551,10 @@ def test_a_subscription_without_space_in_the_receivers_table_is_rejected(driver)
     endpoint = next(iter(driver.driver.conductor.components.receive_endpoints))
     for stream in range(2, room + 1):
         endpoint.interests[-stream, None] += 1
-    before = driver.living()
+    before = driver.active_counters()
     refused_id, response = add(driver, AddSubscription, stream=STREAM + 1)
     assert refusal(response) == (refused_id, ErrorCode.RESOURCE_TEMPORARILY_UNAVAILABLE)
-    assert driver.living() == before
+    assert driver.active_counters() == before
     driver.ask(RemoveSubscription(driver.client, driver.next_id(), first))
     assert len(endpoint.interests) == room - 1
     _, (response,) = add(driver, AddSubscription, stream=STREAM + 1)

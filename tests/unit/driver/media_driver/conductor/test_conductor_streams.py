@@ -109,7 +109,7 @@ def test_an_image_ends_10_s_after_its_last_packet_and_a_drain_of_1_s(driver):
     assert driver.value(response.subscriber_position_id) == 160
     driver.run_for(3 * SECOND)
     assert images(driver) == []
-    assert {item.type_id for item in driver.living()} == {7, 11, 14}
+    assert {item.type_id for item in driver.active_counters()} == {7, 11, 14}
     assert driver.take() == []
 
 
@@ -303,7 +303,7 @@ def test_removing_the_last_subscription_removes_the_image_and_endpoint(driver):
     driver.run_for(5 * SECOND)
     assert driver.take() == []
     assert images(driver) == []
-    assert [item.type_id for item in driver.living()] == [11]
+    assert [item.type_id for item in driver.active_counters()] == [11]
     assert not driver.links.mailboxes.is_open.any()
 
 
@@ -316,7 +316,7 @@ def test_a_publications_log_is_removed_after_its_linger(driver):
     assert len(driver.logs()) == 1
     driver.run_for(3 * SECOND)
     assert driver.logs() == []
-    assert [item.type_id for item in driver.living()] == [11]
+    assert [item.type_id for item in driver.active_counters()] == [11]
     log.close()
 
 

@@ -69,7 +69,7 @@ def held(driver):
     driver.turn(4)
     endpoints = driver.driver.conductor.components.receive_endpoints
     return (
-        driver.made(),
+        driver.stream_counters(),
         driver.logs(),
         int(driver.links.mailboxes.is_open.sum()),
         len(endpoints._slots._free),
@@ -156,7 +156,7 @@ def test_an_unexpected_error_of_a_command_is_reported_and_recorded(driver):
     assert driver.value(system_counters.ERRORS) == 1
     (entry,) = read_errors(driver.cnc.error_log)
     assert "ZeroDivisionError: unexpected error" in entry.text
-    assert "in fail" in entry.text, "the entry does not say where it happened"
+    assert "in fail" in entry.text, "the entry does not name the function that failed"
     handlers[AddSubscription] = right
     assert isinstance(driver.add(AddSubscription, CHANNEL)[1][0], SubscriptionReady)
 

@@ -34,9 +34,9 @@ def test_a_heartbeat_from_the_future_keeps_counters_no_longer_than_the_timeout(
         driver.ask(AddCounter(77, driver.next_id(), 1001, b"", "counter"))
     driver.set_value(driver.counters.find(11, 77), heartbeat_ms)
     driver.run_for(4 * SECOND)
-    assert len(driver.made()) == 3
+    assert len(driver.stream_counters()) == 3
     driver.run_for(4 * SECOND)
-    assert driver.living() == []
+    assert driver.active_counters() == []
 
 
 def test_a_client_that_writes_its_heartbeat_again_stays_alive(driver):
@@ -45,7 +45,7 @@ def test_a_client_that_writes_its_heartbeat_again_stays_alive(driver):
     driver.set_value(driver.counters.find(11, 77), 1 << 62)
     driver.keeps_alive = True
     driver.run_for(20 * SECOND)
-    assert len(driver.made()) == 1
+    assert len(driver.stream_counters()) == 1
 
 
 def post_as_aeron(driver, command):

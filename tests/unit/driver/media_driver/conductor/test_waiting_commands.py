@@ -127,7 +127,7 @@ def test_the_commands_of_a_client_that_closes_are_discarded(held):
     held.take()
     held.lookups.let_through()
     assert waiting not in responses(held)
-    assert not held.made()
+    assert not held.stream_counters()
 
 
 def test_a_client_may_have_a_limited_number_of_waiting_commands(held):

@@ -1,4 +1,4 @@
-"""When a gap of an unreliable stream is filled, against a naive reference and on its own."""
+"""When a gap of an unreliable stream is filled, also compared with a naive implementation."""
 
 import struct
 
@@ -176,7 +176,7 @@ STEPS = st.lists(
     st.tuples(st.integers(0, 30), st.integers(0, 12), st.booleans()),
     max_size=60,
 )
-"""The number of a datagram, a pause before it, and whether a turn follows."""
+"""The number of a datagram, a pause before it, and whether a duty cycle follows."""
 
 
 def bounds(number):

@@ -1,4 +1,4 @@
-"""An image's log with old frames is read like one that was empty, whatever is received."""
+"""An image's log with old frames gives the same results as an empty one."""
 
 import random
 import struct

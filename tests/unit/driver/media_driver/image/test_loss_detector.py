@@ -1,4 +1,4 @@
-"""The first gap, its NAK delay and its retries, against a naive reference."""
+"""The first gap, its NAK delay and its retries, compared with a naive implementation."""
 
 import itertools
 import struct

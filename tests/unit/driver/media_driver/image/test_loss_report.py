@@ -36,7 +36,7 @@ def appended(report, *channels):
 
 
 @pytest.mark.parametrize("name", ["reliable", "java"])
-def test_an_entry_is_what_aeron_writes(name, tmp_path):
+def test_an_entry_equals_that_of_aeron(name, tmp_path):
     expected = golden(name)
     count, lost, first_ms, last_ms = (field(expected, at) for at in (0, 8, 16, 24))
     session, stream = field(expected, 32, 4), field(expected, 36, 4)

@@ -1,4 +1,4 @@
-"""All gaps, their NAK delays and their retries, against a naive reference and on their own."""
+"""All gaps, their NAK delays and retries, also compared with a naive implementation."""
 
 import itertools
 import struct
@@ -99,7 +99,7 @@ def test_a_retry_waits_for_the_measured_repair_time_and_doubles():
     assert [gap for _, gap in naks] == [(0, 32), (64, 96)]
     image.put(0)
     assert image.scan(0, 128, 201 * MS)[0] == 64
-    # 200 ms from NAK to repair: 200 + 4 * 100 ms. The second gap was asked for before that.
+    # 200 ms from NAK to repair: 200 + 4 * 100 ms. The NAK for the second gap was sent before that.
     assert (image.record.repair_ns, image.record.repair_deviation_ns) == (200 * MS, 100 * MS)
     times = [now for now, _ in image.naks(0, 128, range(201 * MS, 6_000 * MS, MS))]
     assert times[0] == 2 * MS + nak_schedule.INITIAL_REPAIR_NS

@@ -1,4 +1,4 @@
-"""The smoothing of measured times, against a naive reference and on its own."""
+"""The smoothing of measured times, also compared with a naive implementation."""
 
 import pytest
 from hypothesis import given

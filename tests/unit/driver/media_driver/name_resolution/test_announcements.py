@@ -1,4 +1,4 @@
-"""The announcements that are queued for other drivers, and bounds on what forged ones queue."""
+"""The announcements queued for other drivers, and bounds on those that forged entries cause."""
 
 import pytest
 

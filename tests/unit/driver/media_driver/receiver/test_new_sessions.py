@@ -1,4 +1,4 @@
-"""Decisions about the SETUPs of sessions without an image, against the reference implementation."""
+"""Decisions about SETUPs of sessions without an image, compared with a naive implementation."""
 
 import numpy as np
 import pytest

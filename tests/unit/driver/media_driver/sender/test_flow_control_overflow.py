@@ -29,11 +29,11 @@ def full_flow(limit, *, strategy="min", tag=None):
     return flow
 
 
-def set_fillers(flow, limit, heard):
+def set_fillers(flow, limit, time_ns):
     """Set the limit and time of the last status message of each filler."""
     places = flow.receivers[FIRST : FIRST + PLACES]
     chosen = places[places.receiver_id >= FILLERS.start]
-    chosen.limit, chosen.last_status_ns = limit, heard
+    chosen.limit, chosen.last_status_ns = limit, time_ns
     places[places.receiver_id >= FILLERS.start] = chosen
 
 

@@ -180,7 +180,7 @@ def test_back_pressure_after_sent_data_is_counted_at_once(rig):
 
 def test_a_revoked_stream_stays_disconnected(rig):
     rig.start()
-    # The conductor says so before the sender knows, and the sender contradicts it meanwhile.
+    # The conductor writes the status first; the sender overwrites it until it gets the command.
     assert rig.is_connected()
     rig.command(sender_state.END_PUBLICATION, SLOT, 1)
     rig.turn()
@@ -263,7 +263,7 @@ def test_sends_and_retransmits_agree_with_a_naive_implementation(rig, seed):
     expected, reached = leave_in_one_send(lengths, are_pads, room, 1408, 64)
     assert rig.turn() == [rig.bytes_of(*each) for each in expected]
     assert rig.positions == (reached, room)
-    # A resend is charged alike: what it was asked for ends where what was sent ends.
+    # A retransmit has the same limits: the requested range ends where the sent data ends.
     rig.deliver_nak(0, reached)
     expected, _ = leave_in_one_send(lengths, are_pads, reached, 1408, 64)
     again = rig.turn() + rig.turn()

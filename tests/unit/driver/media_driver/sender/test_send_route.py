@@ -42,7 +42,7 @@ def to(addressed):
     return [address for address, _ in addressed]
 
 
-def everybody():
+def all_destinations():
     return {str(FIRST), str(SECOND), str(THIRD)}
 
 
@@ -50,7 +50,7 @@ def test_every_kind_of_frame_goes_to_all_destinations(manual):
     rig = manual
     setups = rig.turn_addressed(100 * MS)
     assert kinds([item for _, item in setups]) == ["setup"] * 3
-    assert set(to(setups)) == everybody()
+    assert set(to(setups)) == all_destinations()
     rig.deliver_status(0, 32_768, source=FIRST)
     rig.turn()
     heartbeats = rig.turn_addressed()
@@ -58,19 +58,19 @@ def test_every_kind_of_frame_goes_to_all_destinations(manual):
     rig.offer(1000, 1000)
     sent = rig.turn_addressed()
     assert sorted(sent) == sorted(
-        (address, rig.bytes_of(at, 1056)) for address in everybody() for at in (0, 1056)
+        (address, rig.bytes_of(at, 1056)) for address in all_destinations() for at in (0, 1056)
     )
     rig.deliver_nak(0, 1056)
     again = [*rig.turn_addressed(), *rig.turn_addressed()]
     assert {(address, item) for address, item in again} == {
-        (address, rig.bytes_of(0, 1056)) for address in everybody()
+        (address, rig.bytes_of(0, 1056)) for address in all_destinations()
     }
     rig.deliver(
         wire.pack("rtt_measurement", 40, 0, 0x80, wire.RTTM, SESSION_ID, STREAM_ID, 1, 0, 9)
     )
     replies = [*rig.turn_addressed(), *rig.turn_addressed()]
     assert kinds([item for _, item in replies]) == ["rttm"] * 3
-    assert set(to(replies)) == everybody()
+    assert set(to(replies)) == all_destinations()
 
 
 def test_bytes_are_counted_once_for_all_destinations(manual):

@@ -35,7 +35,7 @@ def test_sleeping_takes_a_duration(name, init_args, expected):
 
 
 @pytest.mark.parametrize("name", sorted(set(STRATEGIES) - {"backoff", "sleep-ns"}))
-def test_every_spelling_makes_a_strategy(name):
+def test_every_spelling_selects_a_strategy(name):
     assert parts_of(name, "")[0] in (idle.SPIN, idle.YIELD, idle.SLEEP, idle.BACKOFF)
 
 

@@ -226,7 +226,7 @@ def test_sessions_that_behave_like_publishers_leave_images_to_other_streams(tmp_
         assert most == 180
 
 
-def test_refused_sessions_seldom_reach_the_conductor(tmp_path, slots, monkeypatch):
+def test_rejected_sessions_rarely_reach_the_conductor(tmp_path, slots, monkeypatch):
     handled = []
     create = PublicationImages.on_create
     monkeypatch.setattr(
@@ -243,7 +243,7 @@ def test_refused_sessions_seldom_reach_the_conductor(tmp_path, slots, monkeypatc
 
 
 @pytest.mark.parametrize("repeats", [1, 3])
-def test_a_flood_of_setups_has_no_images_made_once_their_number_is_reached(
+def test_a_flood_of_setups_creates_no_images_beyond_their_limit(
     tmp_path, slots, monkeypatch, repeats
 ):
     made = []

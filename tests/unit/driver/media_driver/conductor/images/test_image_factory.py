@@ -53,7 +53,11 @@ def record_of(driver, response):
 def test_counters_are_added_in_aerons_order(tmp_path):
     with open_lab(tmp_path) as driver:
         response = open_image(driver, "|cc=cubic")
-        made = [item for item in driver.living() if response.correlation_id == item.registration_id]
+        made = [
+            item
+            for item in driver.active_counters()
+            if response.correlation_id == item.registration_id
+        ]
         names = [item.label.split(":")[0] for item in made]
         in_order = ("rcv-cc-cubic-rtt", "rcv-cc-cubic-wnd", "rcv-hwm", "rcv-pos", "rcv-naks-sent")
         assert tuple(names) == in_order
@@ -226,7 +230,11 @@ def test_a_window_below_the_senders_mtu_is_an_error_and_may_be_retried(tmp_path)
 def test_only_an_image_that_tracks_its_gaps_has_gap_counters(tmp_path, more, names):
     with open_lab(tmp_path) as driver:
         response = open_image(driver, more)
-        made = [item for item in driver.living() if response.correlation_id == item.registration_id]
+        made = [
+            item
+            for item in driver.active_counters()
+            if response.correlation_id == item.registration_id
+        ]
         found = {item.label.split(":")[0]: item for item in made[3:]}
         assert tuple(found) == names
         for item in found.values():
@@ -247,7 +255,9 @@ def test_only_an_image_that_tracks_its_gaps_has_gap_counters(tmp_path, more, nam
             assert item.counter_id == fields[name]
         driver.turn(4, 20 * SECOND)
         assert not [
-            item for item in driver.living() if response.correlation_id == item.registration_id
+            item
+            for item in driver.active_counters()
+            if response.correlation_id == item.registration_id
         ]
 
 

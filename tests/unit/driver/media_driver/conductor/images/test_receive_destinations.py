@@ -49,7 +49,7 @@ def remove(driver, subscription, channel):
 
 
 def addresses(driver):
-    return [item.label for item in driver.living() if item.type_id == LOCAL_ADDRESS]
+    return [item.label for item in driver.active_counters() if item.type_id == LOCAL_ADDRESS]
 
 
 def statuses(driver):
@@ -74,7 +74,7 @@ def test_each_destination_has_a_socket_and_an_address_counter(driver, subscripti
         f"rcv-local-sockaddr: {status} 10.0.0.1:24001",
         f"rcv-local-sockaddr: {status} 10.0.0.1:24002",
     ]
-    (counter, _) = [item for item in driver.living() if item.type_id == LOCAL_ADDRESS]
+    (counter, _) = [item for item in driver.active_counters() if item.type_id == LOCAL_ADDRESS]
     assert (counter.registration_id, driver.value(counter.counter_id)) == (subscription, 1)
 
 
@@ -148,7 +148,7 @@ def test_closing_the_last_subscription_closes_all_destinations(driver, subscript
     driver.ask(RemoveSubscription(driver.client, 903, subscription))
     driver.run_for(5 * SECOND)
     assert not driver.links.mailboxes.is_open.any()
-    assert [item.type_id for item in driver.living()] == [11]
+    assert [item.type_id for item in driver.active_counters()] == [11]
     assert driver.logs() == []
 
 

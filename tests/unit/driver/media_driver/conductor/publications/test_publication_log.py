@@ -97,7 +97,9 @@ def test_a_client_that_overwrites_the_metadata_does_not_move_the_end_of_the_stre
     end = driver.publish(log, 3 * 1024)
     log.log[at : at + len(GARBAGE)] = np.frombuffer(GARBAGE, np.uint8)
     driver.run_for(3 * SECOND)
-    (pub_pos,) = [item.value for item in driver.made() if item.label.startswith("pub-pos")]
+    (pub_pos,) = [
+        item.value for item in driver.stream_counters() if item.label.startswith("pub-pos")
+    ]
     assert pub_pos == end
     driver.ask(RemovePublication(driver.client, driver.next_id(), registration_id))
     driver.run_for(2 * SECOND)

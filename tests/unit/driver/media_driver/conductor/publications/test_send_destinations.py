@@ -94,7 +94,7 @@ def test_each_destination_gets_the_stream(driver):
     log = driver.open_log(ready.log_file_name)
     position = driver.publish(log, 8192)
     driver.run_for(500 * MS)
-    received = [item for item in driver.living() if item.label.startswith("rcv-pos: ")]
+    received = [item for item in driver.active_counters() if item.label.startswith("rcv-pos: ")]
     assert [driver.value(item.counter_id) for item in received] == [position] * 2
     assert driver.named("snd-pos").value == position
 
@@ -116,7 +116,7 @@ def test_the_number_of_destinations_is_counted(driver):
     assert driver.named("mdc-num-dest").value == 0
     driver.ask(RemovePublication(driver.client, driver.next_id(), publication_id, False))
     driver.run_for(10 * SECOND)
-    assert driver.made() == []
+    assert driver.stream_counters() == []
 
 
 def test_destinations_belong_to_the_channel_and_outlive_the_publication_that_added_them(driver):
@@ -206,7 +206,7 @@ def test_names_of_a_closed_channel_are_not_looked_up(driver):
         driver.ask(RemovePublication(driver.client, driver.next_id(), publication_id, False))
     driver.run_for(10 * SECOND)
     assert watched(driver) == 0
-    assert driver.made() == []
+    assert driver.stream_counters() == []
 
 
 def test_a_name_without_an_address_becomes_a_destination_when_it_has_one(driver):
@@ -252,7 +252,7 @@ def test_subscribers_find_a_dynamic_channel_by_its_control_address(driver):
     assert driver.named("mdc-num-dest").value == 2
     position = driver.publish(driver.open_log(ready.log_file_name), 8192)
     driver.run_for(SECOND)
-    received = [item for item in driver.living() if item.label.startswith("rcv-pos: ")]
+    received = [item for item in driver.active_counters() if item.label.startswith("rcv-pos: ")]
     assert [driver.value(item.counter_id) for item in received] == [position] * 2
 
 
@@ -272,13 +272,13 @@ def test_min_flow_control_counts_its_receivers(driver, fc):
     assert driver.named("fc-receivers").value == (2 if fc == "min" else 1)
     driver.ask(RemovePublication(driver.client, driver.next_id(), publication_id, False))
     driver.run_for(10 * SECOND)
-    assert [item for item in driver.made() if item.type_id == 17] == []
+    assert [item for item in driver.stream_counters() if item.type_id == 17] == []
 
 
 @pytest.mark.parametrize("channel", [f"{MANUAL}|fc=max", MANUAL, f"{OUTSIDE}|fc=min"])
 def test_max_flow_control_counts_no_receivers(driver, channel):
     publish(driver, channel)
-    assert [item for item in driver.made() if item.type_id == 17] == []
+    assert [item for item in driver.stream_counters() if item.type_id == 17] == []
 
 
 def test_a_rejection_is_reported_with_its_destination(driver):

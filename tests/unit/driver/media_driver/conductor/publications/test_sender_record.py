@@ -43,7 +43,7 @@ def test_a_publication_does_not_wait_for_receivers_of_the_previous_one_in_its_sl
     assert driver.named("fc-receivers").value == flow_control.RECEIVERS_MAX
     driver.ask(RemovePublication(driver.client, driver.next_id(), first_id, False))
     driver.run_for(10 * SECOND)
-    assert driver.made() == []
+    assert driver.stream_counters() == []
     _, report = publish(driver)
     report(1, 8192)
     driver.turn(10)
@@ -98,7 +98,7 @@ def test_only_a_publication_with_retransmit_ranges_has_their_counters(
         driver.add(AddPublication, CHANNEL + more)
         record = driver.driver.conductor._resources.sender.publications[0]
         assert record.has_retransmit_ranges == expected
-        found = {item.type_id: item for item in driver.made() if item.type_id > 1_000}
+        found = {item.type_id: item for item in driver.stream_counters() if item.type_id > 1_000}
         names = [found[each].label.partition(":")[0] for each in sorted(found)]
         ids = [found[each].counter_id for each in sorted(found)]
         if expected:
