@@ -21,7 +21,7 @@ from pathlib import Path
 import pytest
 
 from tests.fuzz.world import resident_kib
-from tests.unit.driver.archive.server.own_archive import Ok, Talker, own_archive
+from tests.unit.driver.archive.server.own_archive import ControlClient, Ok, own_archive
 from tests.unit.driver.archive.server.own_stream import IPC, STREAM, Reader, message
 from windtunnel.driver.archive.protocol.codec import encode
 from windtunnel.driver.archive.protocol.codes import NULL_VALUE
@@ -69,7 +69,7 @@ def post(own, client, content, streams):
         own.step()
         if not client.requests.is_connected:
             had_session = client.session_id != NULL_VALUE
-            client = Talker(own, response_stream=next(streams))
+            client = ControlClient(own, response_stream=next(streams))
             if had_session:
                 client.connect()
     return client
@@ -97,13 +97,16 @@ def attack(folder: Path, count: int, seed: int, report: Callable[[str], object] 
 
 def _epoch(own, chance: random.Random, count: int) -> int:
     """Send bursts of messages to a new archive. Returns how many."""
-    checked = own.talk()
+    checked = own.connect_client()
     for _ in range(CHECKED_RECORDING):
         checked.stopped_recording(20)
     live = checked.live_recording(10, stream=CHECKED_STREAM)
     assert live.recording_id == CHECKED_RECORDING
     streams = iter(range(FIRST_OWN_STREAM, 2 * FIRST_OWN_STREAM))
-    hostile, damaging = own.talk(response_stream=21), own.talk(response_stream=22)
+    hostile, damaging = (
+        own.connect_client(response_stream=21),
+        own.connect_client(response_stream=22),
+    )
     published, sent = 10, 0
     while sent < count:
         burst = min(BURST, count - sent)
@@ -119,7 +122,7 @@ def _epoch(own, chance: random.Random, count: int) -> int:
         published += 2
         assert checked.ask(ArchiveIdRequest) == Ok(77)
     own.run_for(6_000_000_000)
-    assert own.talk(response_stream=23).ask(ArchiveIdRequest) == Ok(77)
+    assert own.connect_client(response_stream=23).ask(ArchiveIdRequest) == Ok(77)
     live.publication.close()
     checked.recorded(CHECKED_RECORDING, live.publication.position)
     reader = Reader(checked, stream=CHECKED_REPLAYED)

@@ -14,7 +14,7 @@ def env(tmp_path, monkeypatch):
 
 @pytest.fixture
 def client(env):
-    return env.talk()
+    return env.connect_client()
 
 
 @pytest.fixture

@@ -38,7 +38,7 @@ def settings(folder, **changed):
     return replace(values, **changed)
 
 
-class Talker(Recorder):
+class ControlClient(Recorder):
     """A client of the archive, with one control session."""
 
     def __init__(
@@ -201,9 +201,9 @@ class ArchiveEnvironment:
     def until(self, condition, turns=3_000):
         return run_until(self.step, condition, turns)
 
-    def talk(self, **changed):
+    def connect_client(self, **changed):
         """Return a client with a session. `stream` selects the archive by its control stream."""
-        client = Talker(self, **changed)
+        client = ControlClient(self, **changed)
         client.connect()
         return client
 

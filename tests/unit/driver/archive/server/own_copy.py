@@ -24,9 +24,9 @@ def two_archives(folder, monkeypatch):
         folder, monkeypatch, control_response_channel=LOCAL, replication_channel=UDP
     ) as env:
         env.beside("source", local_control_stream_id=SOURCE_STREAM, archive_id=SOURCE_ID)
-        source = env.talk(stream=SOURCE_STREAM, response_stream=SOURCE_RESPONSES)
+        source = env.connect_client(stream=SOURCE_STREAM, response_stream=SOURCE_RESPONSES)
         assert source.ask(ArchiveIdRequest) == Ok(SOURCE_ID)
-        yield env, env.talk(), source
+        yield env, env.connect_client(), source
 
 
 def replicate(client, source_id=0, **changed):

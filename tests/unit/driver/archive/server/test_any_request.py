@@ -17,7 +17,7 @@ from windtunnel.harness.fuzz.archive.messages import ANY, READABLE, any_request,
 def test_arbitrary_requests_damage_no_recording(tmp_path, monkeypatch, capsys, seed):
     chance = random.Random(seed)
     with own_archive(tmp_path, monkeypatch) as env:
-        client, other = env.talk(), env.talk(response_stream=21)
+        client, other = env.connect_client(), env.connect_client(response_stream=21)
         client.stopped_recording(20)
         client.stopped_recording(200, stream=STREAM + 1)
         client.start(stream=STREAM + 2)
@@ -30,7 +30,7 @@ def test_arbitrary_requests_damage_no_recording(tmp_path, monkeypatch, capsys, s
         post_all(env, client, contents)
         env.run_for(2_000_000_000)
         assert other.ask(ArchiveIdRequest) == Ok(77)
-        assert env.talk(response_stream=22).ask(ArchiveIdRequest) == Ok(77)
+        assert env.connect_client(response_stream=22).ask(ArchiveIdRequest) == Ok(77)
     assert main(["verify", "-a", "--read-only", "--dir", str(tmp_path / "archive")]) == 0
     assert "recording" in capsys.readouterr().out
 
@@ -40,7 +40,7 @@ def test_arbitrary_requests_damage_no_recording(tmp_path, monkeypatch, capsys, s
 def test_damaged_messages_without_a_session_change_nothing(tmp_path, monkeypatch, seed):
     chance = random.Random(100 + seed)
     with own_archive(tmp_path, monkeypatch) as env:
-        client, other = env.talk(), env.talk(response_stream=21)
+        client, other = env.connect_client(), env.connect_client(response_stream=21)
         client.stopped_recording(20)
         before = (tmp_path / "archive" / "archive.catalog").read_bytes()
         contents = (

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.driver.archive.server.own_archive import Ok, Talker
+from tests.unit.driver.archive.server.own_archive import ControlClient, Ok
 from windtunnel.driver.archive.control.connection_limits import (
     ESTABLISHING_MAX,
     WAITING_MAX,
@@ -28,7 +28,7 @@ def session_counters(client):
 
 
 def test_another_client_connects_without_delay(env):
-    flooder, other = Talker(env), Talker(env, response_stream=21)
+    flooder, other = ControlClient(env), ControlClient(env, response_stream=21)
     flood(flooder, 150)
     env.run_for(20 * MS, step_ns=MS)
     before_ns = env.clock.now_ns()
@@ -38,7 +38,7 @@ def test_another_client_connects_without_delay(env):
 
 
 def test_one_client_has_a_limit_of_sessions_being_established_and_waiting(env):
-    flooder = Talker(env)
+    flooder = ControlClient(env)
     flood(flooder, 150)
     env.run_for(SECOND, step_ns=MS)
     assert len(session_counters(flooder.aeron)) == ESTABLISHING_MAX
@@ -51,7 +51,7 @@ def test_one_client_has_a_limit_of_sessions_being_established_and_waiting(env):
 
 
 def test_waiting_sessions_are_established_when_earlier_ones_are(env, monkeypatch):
-    client = Talker(env)
+    client = ControlClient(env)
     requests = [client.connect_request() for _ in range(ESTABLISHING_MAX + 5)]
     for request in requests:
         assert client.requests.offer(encode(request)) > 0

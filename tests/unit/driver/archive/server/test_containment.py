@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.driver.archive.server.own_archive import Ok, Talker
+from tests.unit.driver.archive.server.own_archive import ControlClient, Ok
 from tests.unit.driver.archive.server.own_copy import SOURCE_ID, replicate
 from tests.unit.driver.archive.server.own_stream import STREAM, Reader
 from windtunnel.driver.archive.conductor.archive_conductor import ArchiveFailure
@@ -39,7 +39,7 @@ def logged_defect(env):
 
 @pytest.mark.parametrize("letter", ["a", "\N{LATIN SMALL LETTER E WITH ACUTE}"])
 def test_a_long_response_channel_that_the_driver_rejects_ends_only_its_session(env, client, letter):
-    other = Talker(env, response_stream=21)
+    other = ControlClient(env, response_stream=21)
     channel = "aeron:udp?alias=" + letter * 1_100
     other.post(encode(other.connect_request(response_channel=channel)))
     env.run_for(SECOND)
@@ -53,7 +53,7 @@ def test_an_unexpected_error_in_one_control_session_does_not_end_others(
     env, client, monkeypatch, part
 ):
     env.has_defect = True
-    failing = env.talk(response_stream=21)
+    failing = env.connect_client(response_stream=21)
     assert failing.ask(ArchiveIdRequest) == Ok(77)
     broken = failing_for(getattr(ControlSession, part), failing.session_id)
     monkeypatch.setattr(ControlSession, part, broken)

@@ -43,7 +43,7 @@ def test_recording_events_are_published(tmp_path, monkeypatch):
     with own_archive(
         tmp_path, monkeypatch, recording_events_enabled=True, recording_events_channel=channel
     ) as env:
-        client = env.talk()
+        client = env.connect_client()
         received = []
         events = client.aeron.add_subscription(channel, EVENTS_STREAM)
         live = client.live_recording()
@@ -69,7 +69,7 @@ def test_the_started_event_of_an_extended_recording_has_its_new_source(tmp_path,
     with own_archive(
         tmp_path, monkeypatch, recording_events_enabled=True, recording_events_channel=LOCAL
     ) as env:
-        client = env.talk()
+        client = env.connect_client()
         events = client.aeron.add_subscription(LOCAL, EVENTS_STREAM)
         first = client.stopped_recording()
         with Catalog(env.directory) as catalog:
@@ -159,7 +159,7 @@ def test_recordings_of_the_real_archive_are_listed_and_replayed(
     folder.mkdir()
     archive_files.unpack(folder)
     with own_archive(tmp_path, monkeypatch) as env:
-        client = env.talk()
+        client = env.connect_client()
         correlation_id = client.send(ListRecordingsRequest, from_recording_id=0, record_count=3)
         env.until(lambda: len(client.summaries(correlation_id)) == 3)
         found = [each for each in client.received if isinstance(each, RecordingDescriptor)]

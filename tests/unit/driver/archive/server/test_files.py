@@ -83,7 +83,7 @@ def test_an_invalid_truncation_is_rejected_and_changes_nothing(
 ):
     stored.add(TERM, TERM + THREE)
     with own_archive(tmp_path, monkeypatch) as env:
-        client = env.talk()
+        client = env.connect_client()
         wanted = position if position < SEGMENT else position + TERM
         values = {"recording_id": 0, "position": wanted}
         assert client.ask(TruncateRecordingRequest, **values) == Err(code)
@@ -104,7 +104,7 @@ def test_a_recording_is_truncated(stored, tmp_path, monkeypatch, position, count
     stored.add(0, THREE)
     whole = b"".join((stored.directory / name).read_bytes() for name in stored.files())
     with own_archive(tmp_path, monkeypatch) as env:
-        client = env.talk()
+        client = env.connect_client()
         response = client.ask(TruncateRecordingRequest, recording_id=0, position=position)
         assert response == Ok(count)
         assert is_settled(env, client, response)
@@ -119,7 +119,7 @@ def test_a_recording_is_truncated(stored, tmp_path, monkeypatch, position, count
 def test_a_truncation_ends_replays_first(stored, tmp_path, monkeypatch):
     stored.add(0, THREE)
     with own_archive(tmp_path, monkeypatch) as env:
-        client = env.talk()
+        client = env.connect_client()
         reader = Reader(client)
         client.ask_replay(0)
         reader.until(lambda: reader.seen)
@@ -132,7 +132,7 @@ def test_a_truncation_ends_replays_first(stored, tmp_path, monkeypatch):
 def test_a_replay_of_the_remaining_data_does_not_stop_the_deletion(stored, tmp_path, monkeypatch):
     stored.add(0, 40 * SEGMENT)
     with own_archive(tmp_path, monkeypatch) as env:
-        client = env.talk()
+        client = env.connect_client()
         reader = Reader(client)
         response = client.ask(TruncateRecordingRequest, recording_id=0, position=SEGMENT)
         assert response == Ok(40)
@@ -156,7 +156,7 @@ def test_a_recording_is_purged_once_it_has_no_replay(stored, tmp_path, monkeypat
     stored.add(0, THREE)
     (stored.directory / "0-999424.rec.del").write_bytes(b"left by an older archive")
     with own_archive(tmp_path, monkeypatch) as env:
-        client = env.talk()
+        client = env.connect_client()
         reader = Reader(client)
         client.ask_replay(0)
         reader.until(lambda: reader.seen)
@@ -180,7 +180,7 @@ def test_a_start_position_that_is_no_segment_base_is_rejected(
 ):
     stored.add(0, THREE)
     with own_archive(tmp_path, monkeypatch) as env:
-        client = env.talk()
+        client = env.connect_client()
         for kind in (DetachSegmentsRequest, PurgeSegmentsRequest):
             response = client.ask(kind, recording_id=0, new_start_position=position)
             assert response == Err(0)
@@ -190,7 +190,7 @@ def test_a_start_position_that_is_no_segment_base_is_rejected(
 def test_segment_files_are_detached_and_attached(stored, tmp_path, monkeypatch):
     stored.add(4096, THREE)
     with own_archive(tmp_path, monkeypatch) as env:
-        client = env.talk()
+        client = env.connect_client()
         wanted = {"recording_id": 0, "new_start_position": 2 * SEGMENT}
         assert client.ask(DetachSegmentsRequest, **wanted) == Ok(0)
         assert stored.range() == (2 * SEGMENT, THREE)
@@ -208,7 +208,7 @@ def test_nothing_is_attached_before_the_beginning_of_a_stream(stored, tmp_path, 
     # A file that would fit, but for the gap behind it.
     own_recording.write(stored.directory, 0, own_recording.stream([992] * 100))
     with own_archive(tmp_path, monkeypatch) as env:
-        client = env.talk()
+        client = env.connect_client()
         wanted = {"recording_id": 0, "new_start_position": 2 * SEGMENT}
         assert client.ask(DetachSegmentsRequest, **wanted) == Ok(0)
         assert client.ask(AttachSegmentsRequest, recording_id=0) == Ok(1)
@@ -220,7 +220,7 @@ def test_nothing_is_attached_before_the_beginning_of_a_stream(stored, tmp_path, 
 def test_a_damaged_file_is_not_attached(stored, tmp_path, monkeypatch, damage):
     stored.add(0, THREE)
     with own_archive(tmp_path, monkeypatch) as env:
-        client = env.talk()
+        client = env.connect_client()
         client.ask(DetachSegmentsRequest, recording_id=0, new_start_position=2 * SEGMENT)
         path = stored.directory / f"0-{SEGMENT}.rec"
         content = bytearray(path.read_bytes())
@@ -240,7 +240,7 @@ def test_a_damaged_file_is_not_attached(stored, tmp_path, monkeypatch, damage):
 def test_detached_segment_files_are_deleted(stored, tmp_path, monkeypatch):
     stored.add(0, THREE)
     with own_archive(tmp_path, monkeypatch) as env:
-        client = env.talk()
+        client = env.connect_client()
         none = client.ask(DeleteDetachedSegmentsRequest, recording_id=0)
         assert none == Ok(0)
         assert is_settled(env, client, none)
@@ -254,7 +254,7 @@ def test_detached_segment_files_are_deleted(stored, tmp_path, monkeypatch):
 def test_segments_are_purged(stored, tmp_path, monkeypatch):
     stored.add(0, THREE)
     with own_archive(tmp_path, monkeypatch) as env:
-        client = env.talk()
+        client = env.connect_client()
         wanted = {"recording_id": 0, "new_start_position": 2 * SEGMENT}
         response = client.ask(PurgeSegmentsRequest, **wanted)
         assert response == Ok(2)
@@ -266,7 +266,7 @@ def test_segments_are_purged(stored, tmp_path, monkeypatch):
 def test_segment_bases_start_at_the_term_of_the_start_position(stored, tmp_path, monkeypatch):
     stored.add(TERM + 1024, TERM + THREE)
     with own_archive(tmp_path, monkeypatch) as env:
-        client = env.talk()
+        client = env.connect_client()
         assert stored.files() == names(TERM, TERM + SEGMENT, TERM + 2 * SEGMENT)
         for position, expected in ((SEGMENT, Err(0)), (TERM + SEGMENT, Ok(0))):
             wanted = {"recording_id": 0, "new_start_position": position}
@@ -286,7 +286,7 @@ def test_segments_are_migrated(stored, tmp_path, monkeypatch, is_before):
     (stored.directory / f"{early}-{2 * SEGMENT}.rec").unlink()
     source, destination = (early, late) if is_before else (late, early)
     with own_archive(tmp_path, monkeypatch) as env:
-        client = env.talk()
+        client = env.connect_client()
         values = {"src_recording_id": source, "dst_recording_id": destination}
         response = client.ask(MigrateSegmentsRequest, **values)
         assert response == Ok(2 if is_before else 1)
@@ -319,7 +319,7 @@ def test_segments_that_do_not_fit_are_not_migrated(stored, tmp_path, monkeypatch
         shutil.copy(stored.directory / "0-0.rec", stored.directory / "1-0.rec")
     before = stored.files(0), stored.files(1)
     with own_archive(tmp_path, monkeypatch) as env:
-        client = env.talk()
+        client = env.connect_client()
         values = {"src_recording_id": source, "dst_recording_id": 1}
         assert client.ask(MigrateSegmentsRequest, **values) == Err(0)
         assert (stored.files(0), stored.files(1)) == before

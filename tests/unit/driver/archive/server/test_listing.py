@@ -64,7 +64,7 @@ def listed(*ids):
 def test_recordings_are_listed_from_an_id_on(tmp_path, monkeypatch, first, count, expected):
     create_catalog(tmp_path, 2)
     with own_archive(tmp_path, monkeypatch) as env:
-        client = env.talk()
+        client = env.connect_client()
         values = {"from_recording_id": first, "record_count": count}
         assert listing(client, ListRecordingsRequest, **values) == expected
         assert listing(client, ListRecordingsRequest, **values) == expected
@@ -73,7 +73,7 @@ def test_recordings_are_listed_from_an_id_on(tmp_path, monkeypatch, first, count
 def test_a_long_listing_is_complete_although_the_response_term_is_short(tmp_path, monkeypatch):
     create_catalog(tmp_path, 500)
     with own_archive(tmp_path, monkeypatch) as env:
-        client = env.talk()
+        client = env.connect_client()
         found = listing(client, ListRecordingsRequest, 600, from_recording_id=0, record_count=1000)
         assert found == [*listed(*range(500)), (UNKNOWN, 500)]
 
@@ -81,7 +81,7 @@ def test_a_long_listing_is_complete_although_the_response_term_is_short(tmp_path
 def test_one_recording_is_listed_with_its_catalog_descriptor(tmp_path, monkeypatch):
     create_catalog(tmp_path, 2)
     with own_archive(tmp_path, monkeypatch) as env:
-        client = env.talk()
+        client = env.connect_client()
         lengths = []
         post = client._on_message
         client._assembler._handler = lambda payload, header: (
@@ -97,7 +97,7 @@ def test_one_recording_is_listed_with_its_catalog_descriptor(tmp_path, monkeypat
 def test_only_one_listing_at_a_time(tmp_path, monkeypatch):
     create_catalog(tmp_path, 2)
     with own_archive(tmp_path, monkeypatch) as env:
-        client = env.talk()
+        client = env.connect_client()
         first = client.send(ListRecordingsRequest, from_recording_id=0, record_count=2)
         second = client.send(ListRecordingsRequest, from_recording_id=0, record_count=2)
         env.until(lambda: client.response_to(second))
@@ -114,7 +114,7 @@ def test_each_of_two_requests_for_unknown_recordings_gets_a_response(client):
 def test_recordings_are_filtered_by_stream_and_channel_fragment(tmp_path, monkeypatch):
     create_catalog(tmp_path, 4)
     with own_archive(tmp_path, monkeypatch) as env:
-        client = env.talk()
+        client = env.connect_client()
         values = {"from_recording_id": 0, "record_count": 10, "stream_id": own_recording.STREAM_ID}
         kind = ListRecordingsForUriRequest
         assert listing(client, kind, channel="alias=odd", **values) == [*listed(1, 3), (UNKNOWN, 4)]
@@ -126,7 +126,7 @@ def test_recordings_are_filtered_by_stream_and_channel_fragment(tmp_path, monkey
 def test_the_last_matching_recording_is_found(tmp_path, monkeypatch):
     create_catalog(tmp_path, 4)
     with own_archive(tmp_path, monkeypatch) as env:
-        client = env.talk()
+        client = env.connect_client()
 
         def find(least, text):
             return client.ask(
@@ -227,7 +227,7 @@ def test_position_requests_for_an_unknown_recording_are_rejected(client, kind):
 def test_a_channel_is_updated_in_place(tmp_path, monkeypatch, channel):
     create_catalog(tmp_path, 3)
     with own_archive(tmp_path, monkeypatch) as env:
-        client = env.talk()
+        client = env.connect_client()
         assert client.ask(UpdateChannelRequest, recording_id=1, channel=channel) == Ok(0)
         listing(client, ListRecordingsRequest, from_recording_id=0, record_count=3)
         found = [

@@ -180,7 +180,7 @@ def test_closing_a_publication_stops_its_recording(env, client, auto_stop):
 
 def test_concurrent_recordings_are_limited_and_a_stop_frees_a_slot(tmp_path, monkeypatch):
     with own_archive(tmp_path, monkeypatch, max_concurrent_recordings=2) as env:
-        client = env.talk()
+        client = env.connect_client()
         for _ in range(3):
             first = client.start(stream=1)
             second = client.start(stream=2)
@@ -191,12 +191,12 @@ def test_concurrent_recordings_are_limited_and_a_stop_frees_a_slot(tmp_path, mon
 
 def test_no_recording_starts_on_a_disk_with_little_space(tmp_path, monkeypatch):
     with own_archive(tmp_path, monkeypatch, low_storage_space_threshold=1 << 62) as env:
-        assert env.talk().start() == Err(11)
+        assert env.connect_client().start() == Err(11)
 
 
 @pytest.mark.parametrize("channel", ["", "rubbish", "aeron:udp", "aeron:udp?endpoint=nowhere"])
 def test_a_malformed_channel_is_rejected(env, channel):
-    assert env.talk().start(channel) == Err(0)
+    assert env.connect_client().start(channel) == Err(0)
 
 
 def test_a_recording_that_fills_its_segment_file_has_an_empty_next_one(env, client):
@@ -210,7 +210,7 @@ def test_a_recording_that_fills_its_segment_file_has_an_empty_next_one(env, clie
 
 def test_frames_are_recorded_with_their_checksums(tmp_path, monkeypatch):
     with own_archive(tmp_path, monkeypatch, record_checksum="CRC-32") as env:
-        client = env.talk()
+        client = env.connect_client()
         client.stopped_recording(3)
         content = (env.directory / "0-0.rec").read_bytes()
         for number in range(3):
@@ -245,7 +245,7 @@ class FullDisk:
 def test_a_full_disk_ends_one_recording_and_no_other(tmp_path, monkeypatch):
     disk = FullDisk(monkeypatch)
     with own_archive(tmp_path, monkeypatch) as env:
-        client = env.talk()
+        client = env.connect_client()
         full, other = client.start(), client.start(stream=STREAM + 1)
         publications = [
             client.aeron.add_exclusive_publication(IPC, stream) for stream in (STREAM, STREAM + 1)

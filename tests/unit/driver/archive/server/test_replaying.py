@@ -176,7 +176,7 @@ def test_a_replay_of_a_live_recording_may_start_at_its_current_position(env, cli
 
 def test_concurrent_replays_are_limited(tmp_path, monkeypatch):
     with own_archive(tmp_path, monkeypatch, max_concurrent_replays=2) as env:
-        client = env.talk()
+        client = env.connect_client()
         client.stopped_recording(10)
         first = client.ask_replay(0)
         client.ask_replay(0)
@@ -300,7 +300,7 @@ def test_a_damaged_frame_ends_a_replay_before_its_block(tmp_path, monkeypatch):
     with own_archive(
         tmp_path, monkeypatch, record_checksum=checksum, replay_checksum=checksum
     ) as env:
-        client = env.talk()
+        client = env.connect_client()
         client.stopped_recording(10)
         with open(env.directory / "0-0.rec", "r+b") as file:
             file.seek(5 * FRAME + 100)

@@ -30,7 +30,7 @@ SEGMENT = own_recording.SEGMENT
 def killed_archive(tmp_path, monkeypatch, count):
     """Copy an archive's folder to `killed` during a recording, as if it was killed there."""
     with own_archive(tmp_path, monkeypatch) as env:
-        client = env.talk()
+        client = env.connect_client()
         client.live_recording(count)
         shutil.copytree(env.directory, tmp_path / "killed")
         yield env
@@ -48,7 +48,7 @@ def test_a_killed_archive_restarts_after_its_liveness_timeout(tmp_path, monkeypa
         # 62 frames of 1056 bytes fit into a term of 64 KiB, and 14 more are in the fourth.
         assert found.stop_position == 3 * 65_536 + 14 * FRAME
         assert found.stop_timestamp > found.start_timestamp + 9_000
-        client = env.talk(stream=110, response_stream=120)
+        client = env.connect_client(stream=110, response_stream=120)
         reader = Reader(client)
         client.ask_replay(0)
         assert reader.until_end() == [message(number) for number in range(200)]
@@ -98,7 +98,7 @@ def test_a_cleanly_closed_archive_restarts_at_once(env, client):
     assert client.signals()[-1] == (RecordingSignal.STOP.name, 0, end)
     assert read_header(env.directory / mark_file.FILE_NAME).activity_timestamp == -1
     env.start()
-    assert env.talk(response_stream=21).ask(ArchiveIdRequest) == Ok(77)
+    assert env.connect_client(response_stream=21).ask(ArchiveIdRequest) == Ok(77)
     with Catalog(env.directory) as catalog:
         assert catalog.descriptor(0).stop_position == end
 
@@ -109,11 +109,11 @@ def test_two_archives_share_neither_a_directory_nor_an_id(env):
         env.beside("archive", archive_id=9)
     with pytest.raises(ConfigurationError, match="AERON_ARCHIVE_ID=77"):
         env.beside("other")
-    assert env.talk().ask(ArchiveIdRequest) == Ok(77)
+    assert env.connect_client().ask(ArchiveIdRequest) == Ok(77)
 
 
 def test_deletion_on_start_deletes_only_the_archives_files(env):
-    env.talk().stopped_recording(5)
+    env.connect_client().stopped_recording(5)
     env.end()
     (env.directory / "precious.txt").write_text("mine")
     env.settings = replace(env.settings, dir_delete_on_start=True)
@@ -142,7 +142,7 @@ def test_missing_files_of_one_recording_do_not_affect_others(env, client):
     (env.directory / "0-0.rec").unlink()
     env.end()
     env.start()
-    again = env.talk(response_stream=21)
+    again = env.connect_client(response_stream=21)
     reader = Reader(again)
     again.ask_replay(1)
     assert len(reader.until_end()) == 5
@@ -226,7 +226,7 @@ def test_an_archive_whose_catalog_hides_recordings_does_not_start(env, client, l
     env.world.both(20)
     env.start()
     assert _contents(env.directory) == before
-    again = env.talk(response_stream=21)
+    again = env.connect_client(response_stream=21)
     for recording_id in range(3):
         reader = Reader(again, stream=700 + recording_id)
         again.ask_replay(recording_id, replay_stream_id=700 + recording_id)

@@ -5,9 +5,9 @@ import pytest
 from tests.unit.driver.archive.server.own_archive import (
     CONTROL_STREAM,
     LOCAL,
+    ControlClient,
     Err,
     Ok,
-    Talker,
     own_archive,
 )
 from tests.unit.driver.archive.storage.own_recording import DATA, FRAME
@@ -79,7 +79,7 @@ class Broken(Challenger):
 
 
 def test_the_response_to_a_connect_request_has_the_session_and_the_version(env):
-    client = Talker(env)
+    client = ControlClient(env)
     response = client.connect()
     assert response.code == ControlResponseCode.OK
     assert response.relevant_id == response.control_session_id
@@ -94,7 +94,7 @@ def test_the_response_to_a_connect_request_has_the_session_and_the_version(env):
 
 
 def test_the_counter_label_of_a_client_without_a_name_has_no_gap(env):
-    client = Talker(env)
+    client = ControlClient(env)
     client.connect(client_info="")
     (counter,) = [each for each in client.aeron.counters if each.type_id == 113]
     assert counter.label.startswith("control-session: sourceIdentity=aeron:ipc sessionId=")
@@ -102,7 +102,7 @@ def test_the_counter_label_of_a_client_without_a_name_has_no_gap(env):
 
 @pytest.mark.parametrize("letter", [b"n", b"\xe9", b"\xff"])
 def test_the_counter_label_shortens_a_client_name_of_any_bytes(env, letter):
-    client = Talker(env)
+    client = ControlClient(env)
     request = client.connect_request(client_info="#" * 400)
     client.post(encode(request).replace(b"#", letter))
     response = env.until(lambda: client.response_to(request.correlation_id))
@@ -115,7 +115,7 @@ def test_the_counter_label_shortens_a_client_name_of_any_bytes(env, letter):
 def test_a_request_longer_than_the_limit_is_dropped(tmp_path, monkeypatch):
     monkeypatch.setattr(control_sessions, "REQUEST_LENGTH_MAX", 4_000)
     with own_archive(tmp_path, monkeypatch) as env:
-        client = Talker(env)
+        client = ControlClient(env)
         client.post(encode(client.connect_request(client_info="#" * 4_000)))
         env.run_for(SECOND)
         assert client.received == []
@@ -133,12 +133,12 @@ def test_the_connect_response_is_repeated_until_the_first_request(env, client):
 
 
 def test_an_older_minor_version_is_accepted(env):
-    response = Talker(env).connect(version=semantic_version(1, 0, 0))
+    response = ControlClient(env).connect(version=semantic_version(1, 0, 0))
     assert response.code == ControlResponseCode.OK
 
 
 def test_another_major_version_is_rejected_and_its_session_times_out(env):
-    client = Talker(env)
+    client = ControlClient(env)
     response = client.connect(version=semantic_version(2, 0, 0))
     assert response.code == ControlResponseCode.ERROR
     assert response.relevant_id == response.control_session_id
@@ -152,7 +152,7 @@ def test_another_major_version_is_rejected_and_its_session_times_out(env):
 
 def test_the_rejection_of_credentials_is_repeated_until_the_timeout(tmp_path, monkeypatch):
     with own_archive(tmp_path, monkeypatch, authenticator_supplier=f"{HERE}:Challenger") as env:
-        client = Talker(env)
+        client = ControlClient(env)
         assert client.connect(encoded_credentials=b"never") == Err(10)
         env.run_for(4 * SECOND)
         assert client.responses.images
@@ -162,7 +162,7 @@ def test_the_rejection_of_credentials_is_repeated_until_the_timeout(tmp_path, mo
 
 def test_a_challenge_response_has_a_new_correlation_id(tmp_path, monkeypatch):
     with own_archive(tmp_path, monkeypatch, authenticator_supplier=f"{HERE}:Challenger") as env:
-        client = Talker(env)
+        client = ControlClient(env)
         request = client.connect_request()
         client.post(encode(request))
         challenge = env.until(lambda: next(iter(client.received), None))
@@ -177,7 +177,7 @@ def test_a_challenge_response_has_a_new_correlation_id(tmp_path, monkeypatch):
 
 def test_a_challenge_response_from_another_publication_is_ignored(tmp_path, monkeypatch):
     with own_archive(tmp_path, monkeypatch, authenticator_supplier=f"{HERE}:Challenger") as env:
-        client, other = Talker(env), Talker(env, response_stream=21)
+        client, other = ControlClient(env), ControlClient(env, response_stream=21)
         client.post(encode(client.connect_request()))
         challenge = env.until(lambda: next(iter(client.received), None))
         client.session_id = other.session_id = challenge.control_session_id
@@ -189,7 +189,7 @@ def test_a_challenge_response_from_another_publication_is_ignored(tmp_path, monk
 
 def test_a_challenge_without_a_response_closes_the_session(tmp_path, monkeypatch):
     with own_archive(tmp_path, monkeypatch, authenticator_supplier=f"{HERE}:Challenger") as env:
-        client = Talker(env)
+        client = ControlClient(env)
         client.post(encode(client.connect_request()))
         env.run_for(4 * SECOND)
         assert client.responses.images
@@ -200,13 +200,13 @@ def test_a_challenge_without_a_response_closes_the_session(tmp_path, monkeypatch
 def test_an_unauthorised_request_is_rejected_and_the_session_stays_open(tmp_path, monkeypatch):
     supplier = f"{HERE}:OnlyQueries"
     with own_archive(tmp_path, monkeypatch, authorisation_service_supplier=supplier) as env:
-        client = env.talk()
+        client = env.connect_client()
         assert client.ask(StartPositionRequest, recording_id=0) == Err(13)
         assert client.ask(ArchiveIdRequest) == Ok(77)
 
 
 def test_a_request_with_the_wrong_session_or_publication_gets_no_response(env):
-    client, other = env.talk(), env.talk(response_stream=21)
+    client, other = env.connect_client(), env.connect_client(response_stream=21)
     own_id = client.session_id
     client.session_id = own_id + 1_000
     wrong_session = client.send(ArchiveIdRequest)
@@ -250,11 +250,13 @@ def test_a_client_that_reads_no_responses_times_out(env, client):
         env.step()
     env.run_for(6 * SECOND)
     assert any("timeout sending a response" in each for each in env.errors)
-    other = env.talk(response_stream=22)
+    other = env.connect_client(response_stream=22)
     assert other.ask(ArchiveIdRequest) == Ok(77)
 
 
-@pytest.mark.parametrize("name", ["nobody:here", "no-module", f"{HERE}:Talker", "builtins:dict"])
+@pytest.mark.parametrize(
+    "name", ["nobody:here", "no-module", f"{HERE}:ControlClient", "builtins:dict"]
+)
 def test_an_invalid_authenticator_is_rejected_at_start(tmp_path, monkeypatch, name):
     with (
         pytest.raises(ConfigurationError, match="AERON_ARCHIVE_AUTHENTICATOR_SUPPLIER"),
@@ -268,10 +270,10 @@ def test_an_authenticator_error_affects_only_its_session(tmp_path, monkeypatch):
     with own_archive(
         tmp_path, monkeypatch, authenticator_supplier=name, authorisation_service_supplier=name
     ) as env:
-        failing = Talker(env)
+        failing = ControlClient(env)
         failing.post(encode(failing.connect_request()))
         env.until(lambda: any("what is that?" in each for each in env.errors))
-        other = Talker(env, response_stream=21)
+        other = ControlClient(env, response_stream=21)
         other.connect(encoded_credentials=b"friend")
         correlation_id = other.send(ArchiveIdRequest)
         env.run_for(SECOND)
@@ -300,7 +302,7 @@ def test_an_incomplete_message_is_discarded_when_its_client_closes(env, client):
 
 def test_an_unexpected_error_drops_one_message_and_logs_its_traceback(env, client, monkeypatch):
     env.has_defect = True
-    other = Talker(env, response_stream=33)
+    other = ControlClient(env, response_stream=33)
     with monkeypatch.context() as patch:
         patch.setattr(control_sessions, "ControlSession", lambda *_: 1 // 0)
         other.post(encode(other.connect_request()))

@@ -5,7 +5,7 @@ The C driver reads no commands while it looks up a host name, which may take ten
 
 from contextlib import contextmanager
 
-from tests.unit.driver.archive.server.own_archive import Err, Ok, Talker
+from tests.unit.driver.archive.server.own_archive import ControlClient, Err, Ok
 from tests.unit.driver.archive.server.own_copy import SOURCE_ID, replicate, until_end
 from tests.unit.driver.archive.server.own_stream import IPC, STREAM
 from windtunnel.driver.archive.protocol.codec import encode
@@ -50,7 +50,7 @@ def in_flight(env):
 
 
 def test_while_a_start_waits_for_the_driver_other_requests_are_served(env, client, monkeypatch):
-    other = env.talk(response_stream=21)
+    other = env.connect_client(response_stream=21)
     with silent(monkeypatch):
         started = send_start(other)
         env.run_for(2 * SECOND)
@@ -66,7 +66,7 @@ def test_active_recordings_continue_while_a_start_waits(env, client, monkeypatch
     client.start()
     publication = client.aeron.add_exclusive_publication(IPC, STREAM)
     client.recorded(0, client.publish(publication, 5))
-    other = env.talk(response_stream=21)
+    other = env.connect_client(response_stream=21)
     with silent(monkeypatch):
         started = send_start(other, stream=STREAM + 1)
         env.run_for(SECOND)
@@ -96,7 +96,7 @@ def test_a_start_that_the_driver_rejects_gets_an_error_response(env, client):
 
 
 def test_a_client_has_at_most_four_starts_in_flight(env, client, monkeypatch):
-    other = env.talk(response_stream=21)
+    other = env.connect_client(response_stream=21)
     with silent(monkeypatch):
         before = in_flight(env)
         waiting = [send_start(other, stream=3_000 + number) for number in range(10)]
@@ -196,7 +196,7 @@ def test_an_archive_closed_while_a_recording_waits_for_its_counter_writes_the_st
 def test_the_archive_does_not_wait_for_the_rejection_of_an_unresponsive_client(
     env, client, monkeypatch
 ):
-    other = Talker(env, response_stream=21)
+    other = ControlClient(env, response_stream=21)
     other.post(encode(other.connect_request(response_stream_id=99)))
     env.run_for(SECOND)
     with silent(monkeypatch):
