@@ -22,7 +22,7 @@ from windtunnel.driver.cnc import ring_buffer, ring_buffer_reader
 from windtunnel.driver.cnc.counters_manager import CountersManager
 from windtunnel.driver.command.codec import Command, decode_command
 from windtunnel.driver.command.command_type import ErrorCode
-from windtunnel.driver.command.payload import MalformedCommand
+from windtunnel.driver.command.payload import MalformedCommand, UnknownCommand
 from windtunnel.driver.kernels.jit import compile_for
 from windtunnel.driver.media.udp_socket import SocketError
 from windtunnel.driver.media_driver.command_error import CommandError, CommandPendingError
@@ -60,6 +60,8 @@ FREEING_PAUSE_RATIO = 4
 
 MALFORMED = "malformed command"
 """Name under which the error log groups the errors about commands that cannot be decoded."""
+UNKNOWN = "unknown command"
+"""Name under which the error log groups the errors about commands of an unknown type."""
 
 PENDING_WORK_INTERVAL_NS = 1_000_000
 """Interval in nanoseconds at which finished name lookups are collected while commands wait for
@@ -181,7 +183,8 @@ class Conductor:
             command = decode_command(type_id, self._scratch[:length])
         except MalformedCommand as error:
             # As in the C driver, no client can be informed without a valid correlation id.
-            self._resources.record_error(ErrorCode.MALFORMED_COMMAND, str(error), MALFORMED)
+            kind = UNKNOWN if isinstance(error, UnknownCommand) else MALFORMED
+            self._resources.record_error(error.error_code, str(error), kind)
             ring_buffer_reader.advance(ring)
             return 1
         try:

@@ -113,3 +113,19 @@ def test_there_may_be_more_publications_than_by_default(tmp_path):
         sender, limits = resources.sender, resources.conductor.limits
         records = (sender.publications, sender.endpoints, limits)
         assert [each.size for each in records] == 3 * [count]
+
+
+def test_an_unknown_command_has_its_own_code_in_the_error_log(driver):
+    # As in the C driver, after which malformed commands are counted separately.
+    for type_id in (19, 99):
+        content = struct.pack("<2q", 77, 1)
+        assert (
+            ring_buffer.write(
+                driver.cnc.to_driver, type_id, np.frombuffer(content, np.uint8), 0, 16
+            )
+            == ring_buffer.OK
+        )
+        driver.run_for(MS)
+    texts = [error.text for error in read_errors(driver.cnc.error_log)]
+    assert [text.partition("\n")[0] for text in texts] == ["(-6) unknown command type id"] * 2
+    assert [text.rpartition(" ")[2] for text in texts] == ["19", "99"]
