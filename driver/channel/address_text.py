@@ -1,7 +1,7 @@
 """Syntax of the addresses in a channel URI, before name resolution.
 
     host:port     localhost:40123   10.0.0.2:40123   [::1]:40123   [fe80::1%2]:40123
-    interface     10.0.0.1   10.0.0.0/24   10.0.0.1:40500   [fd00::]/64   {eth0}   {eth0}:40500
+    interface     10.0.0.1   10.0.0.0/24   10.0.0.0:40500/24   [fd00::]/64   {eth0}   {eth0}:40500
 
 Source: spec 9.1 and 9.2, Aeron 1.53.
 """
@@ -17,8 +17,9 @@ _HOST_PORT = re.compile(
     r"(?:\[([0-9A-Fa-f:.]+(?:%[^\]]+)?)\]|([^\[\]:/{}\s]+)):([0-9]{1,9})", re.ASCII
 )
 _INTERFACE = re.compile(
-    r"(?:\{([^{}]+)\}|(?:\[([0-9A-Fa-f:.]+(?:%[^\]]+)?)\]|([^\[\]:/{}\s]+))(?:/([0-9]{1,9}))?)"
-    r"(?::([0-9]{1,9}))?",
+    r"\{([^{}]+)\}(?::([0-9]{1,9}))?"
+    r"|(?:\[([0-9A-Fa-f:.]+(?:%[^\]]+)?)\]|([^\[\]:/{}\s]+))"
+    r"(?::([0-9]{1,9}))?(?:/([0-9]{1,9}))?",
     re.ASCII,
 )
 
@@ -63,8 +64,8 @@ def parse_interface(key: str, text: str) -> InterfaceText:
     match = _INTERFACE.fullmatch(text)
     if match is None:
         raise InvalidChannelError(
-            f"{key}={text}: expected address[/prefix][:port] or {{name}}[:port]"
+            f"{key}={text}: expected address[:port][/prefix] or {{name}}[:port]"
         )
-    prefix_length = None if match[4] is None else int(match[4])
-    port = _port(key, text, match[5] or "0")
-    return InterfaceText(match[1], match[2] or match[3], prefix_length, port)
+    prefix_length = None if match[6] is None else int(match[6])
+    port = _port(key, text, match[2] or match[5] or "0")
+    return InterfaceText(match[1], match[3] or match[4], prefix_length, port)

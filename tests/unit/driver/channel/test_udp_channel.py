@@ -29,7 +29,7 @@ def resolve(params, *interfaces):
         ("endpoint=[fd00::99]:40123", "UDP-[::]:0-[fd00::99]:40123"),
         ("endpoint=far6:40123", "UDP-[::]:0-far6:40123"),
         ("endpoint=far:40123|interface=10.0.0.0/24", "UDP-10.0.0.7:0-far:40123"),
-        ("endpoint=far:40123|interface=10.0.0.0/24:5000", "UDP-10.0.0.7:5000-far:40123"),
+        ("endpoint=far:40123|interface=10.0.0.0:5000/24", "UDP-10.0.0.7:5000-far:40123"),
         ("endpoint=far:40123|interface=0.0.0.0:5000", "UDP-0.0.0.0:5000-far:40123"),
         ("endpoint=far:40123|interface={eth1}:5000", "UDP-192.168.4.9:5000-far:40123"),
         ("endpoint=far:40123|control=localhost:40124", "UDP-localhost:40124-far:40123"),
@@ -140,7 +140,7 @@ def test_multicast_uses_the_loopback_only_without_another_interface(interfaces, 
         ("endpoint=far6:1|interface=[fd00::]/129", "expected at most 128 bits"),
         ("endpoint=far:1|interface=10.0.1.0/24", "no interface with a matching IPv4"),
         ("endpoint=far:1|interface={eth9}", "unknown interface eth9"),
-        ("endpoint=far:1|interface=10.0.0.0/x", "expected address[/prefix][:port]"),
+        ("endpoint=far:1|interface=10.0.0.0/x", "expected address[:port][/prefix]"),
         ("endpoint=far:1|ttl=256", "ttl=256: expected at most 255"),
         ("endpoint=far:1|ttl=-1", "ttl=-1: expected at least 0"),
         ("endpoint=far:1|so-rcvbuf=2g", "so-rcvbuf=2g: expected at most 2147483647"),
@@ -355,3 +355,22 @@ def test_any_address_is_a_channel_or_an_error(endpoint, interface, is_control):
     except ConfigurationError:
         return
     assert channel.canonical_form.startswith("UDP-")
+
+
+@pytest.mark.parametrize(
+    ("interface", "form"),
+    [
+        ("[fd00::]:5000/64", "UDP-[fd00::7]:5000-far6:1"),
+        ("[fd00::7]:5000", "UDP-[fd00::7]:5000-far6:1"),
+        ("[fd00::]/64", "UDP-[fd00::7]:0-far6:1"),
+    ],
+)
+def test_the_port_of_an_interface_precedes_its_prefix(interface, form):
+    # Source: InterfaceSearchAddress.getPort and aeron_interface_split of Aeron 1.53.
+    assert resolve(f"endpoint=far6:1|interface={interface}").canonical_form == form
+
+
+@pytest.mark.parametrize("interface", ["10.0.0.0/24:5000", "[fd00::]/64:5000", "{eth0}/24"])
+def test_a_prefix_is_the_last_part_of_an_interface(interface):
+    with pytest.raises(InvalidChannelError, match="expected address"):
+        resolve(f"endpoint=far:1|interface={interface}")
