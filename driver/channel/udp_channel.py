@@ -5,10 +5,10 @@
     control=          control              endpoint           control          endpoint
     multicast         interface            group              interface        control group
 
-A publication binds `local_data` and sends to `remote_data`. A subscription binds `remote_data`, and
-sends control frames to the source of its data, to an explicit control address (`local_control`) or
-to the control group (`remote_control`). Channels with the same `canonical_form` share one endpoint.
-This module opens no socket. Source: spec 9.3, Aeron 1.53.
+A publication binds `local_data`, unless it is multicast, and sends to `remote_data`. A subscription
+binds `remote_data`, and sends control frames to the source of its data, to an explicit control
+address (`local_control`) or to the control group (`remote_control`). Channels with the same
+`canonical_form` share one endpoint. This module opens no socket. Source: spec 9.3, Aeron 1.53.
 """
 
 import enum

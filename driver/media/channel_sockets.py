@@ -2,7 +2,8 @@
 
     publication    unicast        one: bound to the interface, connected to the endpoint
                    MDC, response  one: bound to control or the interface, not connected
-                   multicast      two: one sends to the group, one receives from the control group
+                   multicast      two: one sends to the group, not bound, and one receives from the
+                                  control group
     subscription   unicast        one: bound to the endpoint
                    multicast      one: bound to any address, joined to the group
 
@@ -126,7 +127,7 @@ class UdpSockets:
     def _open_publication(self, channel: UdpChannel) -> PublicationSockets:
         options = self._options(channel)
         if channel.is_multicast:
-            frames = open_socket(channel.local_data, options, channel.remote_data)
+            frames = open_socket(_any_address(channel.remote_data), options, channel.remote_data)
             try:
                 # Control sockets do without GRO, because the sender's poll handles one frame per
                 # message.
@@ -170,9 +171,13 @@ class UdpSockets:
     def _open_group(
         self, channel: UdpChannel, group: SocketAddress, *, is_receiving: bool = False
     ) -> UdpSocket:
-        any_host = ANY_V4 if group.ip.version == 4 else ANY_V6
         options = self._options(channel, group, is_receiving=is_receiving)
-        return open_socket(any_host.with_port(group.port), options)
+        return open_socket(_any_address(group).with_port(group.port), options)
+
+
+def _any_address(peer: SocketAddress) -> SocketAddress:
+    """Return the address with which the system chooses the local address and port."""
+    return ANY_V4 if peer.ip.version == 4 else ANY_V6
 
 
 @contextmanager
@@ -233,7 +238,7 @@ class LinkSockets:
     def open_publication(self, channel: UdpChannel) -> PublicationSockets:
         with _naming(channel):
             if channel.is_multicast:
-                frames = self._open(channel.local_data, channel.remote_data)
+                frames = self._open(channel.local_data.with_port(0), channel.remote_data)
                 try:
                     control = self._claim(channel.remote_control, None)
                 except DriverError:

@@ -292,3 +292,16 @@ def test_the_number_of_mailboxes_is_limited():
         one.open_subscription(channel_of("endpoint=10.0.0.1:0"))
     with pytest.raises(DriverError, match="all 4 mailboxes are in use"):
         one.open_subscription(channel_of("endpoint=10.0.0.1:0"))
+
+
+def test_the_socket_that_sends_to_a_group_has_no_port_of_the_interface():
+    # Source: aeron_udp_channel_transport_init and UdpChannelTransport.openDatagramChannel of Aeron
+    # 1.53, which bind only the socket that receives. The group interface decides on the address.
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+        params = f"endpoint=239.77.7.1:40123|interface=127.0.0.1:{port}"
+        publication = sockets().open_publication(channel_of(params))
+        assert publication.frames.local.host == "127.0.0.1"
+        assert publication.frames.local.port not in (0, port)
+        publication.close()
