@@ -162,8 +162,9 @@ def decode(data: bytes) -> SocketAddress | None:
     if family == _AF_INET:
         return SocketAddress(str(ipaddress.IPv4Address(data[V4_ADDRESS : V4_ADDRESS + 4])), port)
     if family == _AF_INET6 and len(data) >= V6_LENGTH:
-        address = ipaddress.IPv6Address(data[V6_ADDRESS:V6_SCOPE])
-        return SocketAddress(str(address), port, struct.unpack_from("=I", data, V6_SCOPE)[0])
+        # Unlike Python before 3.13, this writes an IPv4-mapped address as ::ffff:10.0.0.1.
+        host = socket.inet_ntop(socket.AF_INET6, data[V6_ADDRESS:V6_SCOPE])
+        return SocketAddress(host, port, struct.unpack_from("=I", data, V6_SCOPE)[0])
     return None
 
 

@@ -117,7 +117,8 @@ def open_socket(
 
 def _configure(handle: socket.socket, bind: SocketAddress, options: SocketOptions) -> None:
     if bind.family == socket.AF_INET6:
-        handle.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        # A socket for any address receives IPv4 datagrams too, as in Aeron.
+        handle.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
     if options.sndbuf_length > 0:
         handle.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, options.sndbuf_length)
     if options.rcvbuf_length > 0:

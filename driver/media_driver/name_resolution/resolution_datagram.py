@@ -4,7 +4,7 @@
 fault. Source: spec 1.9, Aeron 1.53.
 """
 
-import ipaddress
+import socket
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -135,11 +135,12 @@ def decode(datagram: bytes, entries_max: int = ENTRIES_MAX) -> Decoded:
 def _entry_at(buf: np.ndarray, datagram: bytes, at: int) -> ResolutionEntry:
     address_length = int(resolution.address_length(buf, at))
     packed = datagram[at + resolution.ADDRESS : at + resolution.ADDRESS + address_length]
+    family = socket.AF_INET if address_length == 4 else socket.AF_INET6
     name_at = int(resolution.name_at(buf, at))
     name = datagram[name_at : name_at + int(resolution.name_length(buf, at))]
     return ResolutionEntry(
         name.decode("utf-8", "surrogateescape"),
-        SocketAddress(str(ipaddress.ip_address(packed)), int(resolution.udp_port(buf, at))),
+        SocketAddress(socket.inet_ntop(family, packed), int(resolution.udp_port(buf, at))),
         # An entry with a negative age would never expire.
         max(0, int(resolution.age_ms(buf, at))),
         bool(resolution.is_self(buf, at)),

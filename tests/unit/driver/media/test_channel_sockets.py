@@ -305,3 +305,21 @@ def test_the_socket_that_sends_to_a_group_has_no_port_of_the_interface():
         assert publication.frames.local.host == "127.0.0.1"
         assert publication.frames.local.port not in (0, port)
         publication.close()
+
+
+def test_a_socket_for_any_ipv6_address_receives_ipv4_too():
+    # As with Aeron's drivers, which leave IPV6_V6ONLY off.
+    subscription = sockets().open_subscription(channel_of("endpoint=[::]:0"))
+    port = subscription.local.port
+    publication = sockets().open_publication(channel_of(f"endpoint=127.0.0.1:{port}"))
+    try:
+        assert send(publication.frames.fd, b"data") == 4
+        ((data, source),) = receive(subscription.fd)
+        assert (data, source.port) == (b"data", publication.frames.local.port)
+        assert source.text == f"[::ffff:127.0.0.1]:{source.port}"
+        name = np.zeros(28, dtype=np.uint8)
+        assert send(subscription.fd, b"status", name, write_name(name, source)) == 6
+        assert [data for data, _ in receive(publication.control.fd)] == [b"status"]
+    finally:
+        publication.close()
+        subscription.close()
