@@ -85,10 +85,10 @@ def offer(appender, log, limit, source, source_at, length, reserved_value):
     Returns: the position after the message, or a code
     """
     state = appender[0]
-    if length < 0 or length > state.max_message_length:
+    if length < 0 or source_at < 0 or source_at + length > source.size:
         return result.ERROR
-    if source_at < 0 or source_at + length > source.size:
-        return result.ERROR
+    if length > state.max_message_length:
+        return tail.refuse_length(appender, log, limit, length)
     framed = tail.framed_length(length, state.max_payload_length)
     outcome, at, term_id, term_offset = tail.claim(appender, log, limit, framed, length)
     if outcome < 0:
@@ -159,8 +159,10 @@ def offer_vectored(appender, log, limit, source, ranges, reserved_value):
     """
     state = appender[0]
     length = total_length(source, ranges)
-    if length < 0 or length > state.max_message_length:
+    if length < 0:
         return result.ERROR
+    if length > state.max_message_length:
+        return tail.refuse_length(appender, log, limit, length)
     framed = tail.framed_length(length, state.max_payload_length)
     outcome, at, term_id, term_offset = tail.claim(appender, log, limit, framed, length)
     if outcome < 0:

@@ -37,6 +37,24 @@ def back_pressure(log, meta_at, term_length, at_position, length):
 
 
 @kernel
+def refuse_length(appender, log, limit, length):
+    """Return the error code for a message that is longer than the longest one: ERROR, or the reason
+    why nothing at all can be written now.
+    """
+    state = appender[0]
+    at_position = state.term_begin_position + state.term_offset
+    if state.is_exclusive == 0:
+        count = descriptor.active_term_count_acquire(log, state.meta_at)
+        seen = descriptor.raw_tail_acquire(log, state.meta_at, position.index_of_count(count))
+        if count != wrap_i32(descriptor.tail_term_id(seen) - state.initial_term_id):
+            return result.ADMIN_ACTION
+        at_position = (count << state.bits) + descriptor.tail_offset(seen, state.term_length)
+    if at_position >= limit:
+        return back_pressure(log, state.meta_at, state.term_length, at_position, length)
+    return result.ERROR
+
+
+@kernel
 def claim(appender, log, limit, framed_length, length):
     """Claim the next `framed_length` bytes of the stream for a message of `length` bytes.
 

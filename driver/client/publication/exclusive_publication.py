@@ -42,6 +42,8 @@ class ExclusivePublication(Publication):
 
         Returns: the new position, or a code, which is ERROR for more than `max_message_length`
         """
+        if not 0 <= length <= self.max_message_length:
+            return result.ERROR
         log = self._log
         if self.is_closed:
             return result.CLOSED

@@ -126,8 +126,8 @@ class Publication(SendDestinations):
 
         Shapes:  `length` bytes of `message` from `offset`, or up to the end if None
         Returns: the new position, or a code, which is ERROR for a message longer than
-                 `max_message_length`. If `reserved_value` is a function, it is called for each
-                 frame (see `supplied_offer`)
+                 `max_message_length` as soon as another one could be written. If `reserved_value`
+                 is a function, it is called for each frame (see `supplied_offer`)
         """
         if not self.is_closed and "offer" not in vars(self):
             self._replace_offer(is_compiled=True)
@@ -225,8 +225,10 @@ class Publication(SendDestinations):
     def try_claim(self, length: int) -> Claim | int:
         """Claim a frame for a payload of `length` bytes, at most `max_payload_length`.
 
-        Returns the claim, or a negative code.
+        Returns the claim, or a negative code, which is ERROR for any other length.
         """
+        if not 0 <= length <= self.max_payload_length:
+            return result.ERROR
         log = self._log
         if self.is_closed:
             return result.CLOSED

@@ -16,7 +16,6 @@ from windtunnel.driver.base.atomics import copy, put_i64
 from windtunnel.driver.cnc import counters
 from windtunnel.driver.kernels.jit import kernel
 from windtunnel.driver.logbuffer import appender, frame, tail
-from windtunnel.driver.logbuffer import publication_result as result
 from windtunnel.driver.wire import data
 
 ReservedValueSupplier = Callable[[memoryview], int]
@@ -31,9 +30,9 @@ def claim_message(state, log, values, limit_at, length):
     Returns: (the position after the message or an error code, its offset in the log, its term id,
              its term offset)
     """
-    if length < 0 or length > state[0].max_message_length:
-        return result.ERROR, 0, 0, 0
     limit = counters.get_acquire(values, limit_at // counters.COUNTER_LENGTH)
+    if length > state[0].max_message_length:
+        return tail.refuse_length(state, log, limit, length), 0, 0, 0
     framed = tail.framed_length(length, state[0].max_payload_length)
     return tail.claim(state, log, limit, framed, length)
 

@@ -114,6 +114,7 @@ def test_a_loop_offers_as_the_publication_does(stream, tmp_path):
     assert read == [bytes(message)] * 3
     stream.limit_to(position)
     assert stream.publication.run_loop(write, message, 1) == result.BACK_PRESSURED
+    stream.limit_to(position + 1)
     assert stream.publication.run_loop(write, np.zeros(1 << 20, np.uint8), 1) == result.ERROR
 
 

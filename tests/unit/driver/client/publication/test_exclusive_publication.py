@@ -126,3 +126,11 @@ def test_a_closed_publication_returns_closed(stream):
     assert stream.publication.append_padding(1) == result.CLOSED
     assert stream.publication.offer_block(bytes(32)) == result.CLOSED
     assert stream.publication.claim_block() == result.CLOSED
+
+
+def test_padding_that_is_too_long_is_an_error_in_every_state(stream):
+    # Source: aeron_exclusive_publication_append_padding, which checks the length first.
+    stream.publication.close()
+    longest = stream.publication.max_message_length
+    assert stream.publication.append_padding(longest + 1) == result.ERROR
+    assert stream.publication.append_padding(longest) == result.CLOSED

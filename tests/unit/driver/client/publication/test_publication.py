@@ -151,3 +151,33 @@ def test_the_available_window_is_the_distance_to_the_limit(stream):
     assert stream.publication.available_window == 200 - 64
     stream.publication.close()
     assert stream.publication.available_window == result.CLOSED
+
+
+@pytest.mark.parametrize("write", ["offer", "offer_parts", "supplied"])
+def test_a_message_that_is_too_long_is_an_error_once_there_is_space(stream, write):
+    # Source: aeron_publication_offer and ConcurrentPublication.offer of Aeron 1.53, which check the
+    # position limit before the length.
+    message = bytes(TERM_LENGTH // 8 + 1)
+
+    def outcome():
+        if write == "offer_parts":
+            return stream.publication.offer_parts([message[:5], message[5:]])
+        value = (lambda frame: 0) if write == "supplied" else 0
+        return stream.publication.offer(message, reserved_value=value)
+
+    assert outcome() == result.ERROR
+    stream.limit_to(0)
+    assert outcome() == result.BACK_PRESSURED
+    stream.connect(False)
+    assert outcome() == result.NOT_CONNECTED
+    assert stream.publication.position == 0
+
+
+def test_a_claim_that_is_too_long_is_an_error_in_every_state(stream):
+    # Source: aeron_publication_try_claim, which checks the length first, like tryClaim in Java.
+    stream.limit_to(0)
+    assert stream.publication.try_claim(MTU - 31) == result.ERROR
+    stream.publication.close()
+    for length in (MTU - 31, -1):
+        assert stream.publication.try_claim(length) == result.ERROR
+    assert stream.publication.try_claim(MTU - 32) == result.CLOSED
