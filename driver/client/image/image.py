@@ -109,9 +109,11 @@ class Image(FragmentReader):
     def reject(self, reason: str) -> None:
         """Reject the image: send the reason to the publisher, and end the image after a timeout.
 
-        `reason` has at most 1023 bytes. Waits for the driver's response. Raises RegistrationError.
+        `reason` has at most 1023 bytes. Waits for the driver's response. Raises RegistrationError,
+        also for an image that the driver has already removed, and ClosedError if the subscription
+        is closed.
         """
-        if self.subscription is not None and not self.is_closed:
+        if self.subscription is not None:
             self.subscription.reject_image(self.correlation_id, self.position, reason)
 
     def async_reject(self, reason: str) -> None:
@@ -119,7 +121,7 @@ class Image(FragmentReader):
 
         An error of the driver is passed to the client's error handler.
         """
-        if self.subscription is not None and not self.is_closed:
+        if self.subscription is not None:
             self.subscription.async_reject_image(self.correlation_id, self.position, reason)
 
     def is_in(self, log: LogBuffer) -> bool:

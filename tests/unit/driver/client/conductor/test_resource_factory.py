@@ -7,7 +7,12 @@ import pytest
 from tests.unit.driver.client.invoked_client import world
 from tests.unit.driver.media_driver.invoked_driver import CHANNEL, MS, SECOND, STREAM
 from windtunnel.driver.client.asynchronous import AsyncPublication, AsyncSubscription
-from windtunnel.driver.client.errors import ClientError, CommandTimeoutError, RegistrationError
+from windtunnel.driver.client.errors import (
+    ClientError,
+    ClosedError,
+    CommandTimeoutError,
+    RegistrationError,
+)
 from windtunnel.driver.command.command_type import ErrorCode
 from windtunnel.driver.command.publication import ExclusivePublicationReady
 
@@ -206,3 +211,23 @@ async def test_a_cancelled_await_releases_the_resource(both_ends):
         both_ends.both(1, 50 * MS)
     assert both_ends.driver.logs() == []
     assert not client.has_active_commands
+
+
+def test_the_driver_decides_whether_a_closed_image_can_be_rejected(both_ends):
+    # As in Aeron's clients: an image that lingers in the driver can be rejected, later ones cannot.
+    client = both_ends.connect()
+    subscription = client.add_subscription("aeron:ipc?term-length=64k", STREAM)
+    publication = client.add_exclusive_publication("aeron:ipc?term-length=64k|linger=0s", STREAM)
+    both_ends.until(lambda: subscription.images)
+    image = subscription.images[0]
+    publication.close()
+    both_ends.until(lambda: image.is_closed)
+    both_ends.both(100, 200 * MS)
+    with pytest.raises(RegistrationError, match="Unable to resolve image"):
+        image.reject("too late")
+    image.async_reject("too late")
+    both_ends.until(lambda: both_ends.errors)
+    assert "Unable to resolve image" in str(both_ends.errors[0])
+    subscription.close()
+    with pytest.raises(ClosedError):
+        image.reject("later still")
