@@ -20,7 +20,12 @@ from windtunnel.driver.client.conductor.liveness import Liveness
 from windtunnel.driver.client.conductor.log_buffers import LogBuffers
 from windtunnel.driver.client.context import ClientContext
 from windtunnel.driver.client.counter import Counter
-from windtunnel.driver.client.errors import ClientError, ClientTerminatedError
+from windtunnel.driver.client.errors import (
+    ClientError,
+    ClientTerminatedError,
+    ClientTimeoutError,
+    DriverTimeoutError,
+)
 from windtunnel.driver.client.image.image import Image
 from windtunnel.driver.client.publication.publication import Publication
 from windtunnel.driver.client.subscription import Subscription
@@ -53,7 +58,8 @@ class ClientConductor:
         self._events = DriverEvents(self)
         self.liveness = Liveness(context, cnc, self.commands.proxy, clock)
         self._must_send_close = False
-        """Whether the application closed the client and the driver must still be notified."""
+        """Whether the client is closed and the driver, which may still have its resources, must be
+        notified."""
 
     def do_work(self) -> int:
         """Receive events from the driver and send keepalives. Returns the work count."""
@@ -196,6 +202,10 @@ class ClientConductor:
         """
         with self.commands.lock:
             if not self.commands.is_closed:
+                # Otherwise the driver, if there is one, has freed the client's resources itself.
+                self._must_send_close = not isinstance(
+                    error, DriverTimeoutError | ClientTimeoutError
+                )
                 self._close_all(str(error), error)
                 self.commands.callbacks.report(error)
 

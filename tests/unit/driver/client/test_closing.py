@@ -7,7 +7,7 @@ import pytest
 from tests.unit.driver.client.invoked_client import world
 from tests.unit.driver.media_driver.invoked_driver import CHANNEL, MS, SECOND, STREAM
 from windtunnel.driver.base import system
-from windtunnel.driver.client.errors import DriverBufferFullError
+from windtunnel.driver.client.errors import BroadcastLappedError, DriverBufferFullError
 from windtunnel.driver.cnc import ring_buffer
 from windtunnel.driver.logbuffer import publication_result as result
 
@@ -143,3 +143,25 @@ def test_an_interrupted_close_completes_and_notifies_the_driver(both_ends, monke
     assert not is_known(both_ends)
     assert opened.client._conductor._cnc.counters_values.size == 0
     assert opened.publication.offer(b"1") == result.CLOSED
+
+
+def test_a_client_that_terminated_itself_notifies_the_driver_when_it_is_closed(both_ends):
+    # As Aeron's clients do: otherwise the driver would keep the resources for another 10 s.
+    opened = open_all(both_ends)
+    opened.client._conductor.terminate(BroadcastLappedError("lapped"))
+    assert opened.publication.is_closed
+    assert is_known(both_ends)
+    opened.client.close()
+    assert not is_known(both_ends)
+
+
+def test_a_client_that_was_serviced_too_late_notifies_the_driver(both_ends, monkeypatch):
+    opened = open_all(both_ends)
+    both_ends.driver.clock.advance(11 * SECOND)
+    opened.client.invoke()
+    assert "service interval exceeded" in opened.client.failure
+    sent = []
+    monkeypatch.setattr(opened.client._conductor.commands.proxy, "send", sent.append)
+    opened.client.close()
+    opened.client.close()
+    assert [command.client_id for command in sent] == [opened.client.client_id]
