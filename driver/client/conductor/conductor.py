@@ -208,6 +208,7 @@ class ClientConductor:
                 )
                 self._close_all(str(error), error)
                 self.commands.callbacks.report(error)
+                self._call_close_handlers()
 
     def _close_all(self, reason: str, termination: ClientTerminatedError | None = None) -> None:
         self.commands.close(termination)
@@ -224,6 +225,8 @@ class ClientConductor:
                 item.on_client_closed()
         for subscription, images in closed:
             self._notify_unavailable(subscription, images)
+
+    def _call_close_handlers(self) -> None:
         for handler in tuple(self.commands.callbacks.close.values()):
             self.commands.callbacks.call(handler)
 
@@ -238,6 +241,7 @@ class ClientConductor:
                 if not self.commands.is_closed:
                     self._must_send_close = True
                     self._close_all("the client was closed")
+                    self._call_close_handlers()
             if self.context.close_linger_ns > 0:
                 system.sleep_ns(self.context.close_linger_ns)
         finally:

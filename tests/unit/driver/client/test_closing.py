@@ -165,3 +165,19 @@ def test_a_client_that_was_serviced_too_late_notifies_the_driver(both_ends, monk
     opened.client.close()
     opened.client.close()
     assert [command.client_id for command in sent] == [opened.client.client_id]
+
+
+def test_the_error_of_a_termination_is_reported_before_the_close_handlers_run(both_ends):
+    # Source: ClientConductor.onClientTimeout and onClose of Aeron 1.53.
+    order = []
+    opened = open_all(
+        both_ends,
+        on_unavailable_image=lambda image: order.append("image"),
+        error_handler=lambda error: order.append("error"),
+        on_close=lambda: order.append("close"),
+    )
+    both_ends.driver.cnc.set_closed()
+    both_ends.driver.clock.advance(SECOND)
+    opened.client.invoke()
+    opened.client.close()
+    assert order == ["image", "error", "close"]
