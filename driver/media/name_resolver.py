@@ -13,6 +13,8 @@ from windtunnel.driver.channel.resolver import NetworkInterface, UnknownHostErro
 from windtunnel.driver.media.network_interfaces import list_interfaces
 
 _NUMBER = re.compile(r"[0-9]{1,10}", re.ASCII)
+_LINK_GROUP_SCOPES = (1, 2)
+"""Scopes of the multicast groups of an interface and of a link. Source: RFC 4291, 2.7."""
 _SCOPE_ID_MAX = (1 << 32) - 1
 """`struct sockaddr_in6` has a 32-bit scope id. Source: Linux ipv6(7)."""
 
@@ -56,10 +58,16 @@ def numeric_address(host: str) -> tuple[str, int] | None:
     except ValueError:
         return None
     scope = getattr(address, "scope_id", None)
-    if scope is None:
-        return str(address), 0
+    if scope is None or not _has_scope(address):
+        return str(address).split("%")[0], 0
     # A scope is a number or the name of an interface, which only the system can resolve. A number
     # that is too large is left to the system, which rejects it.
     if _NUMBER.fullmatch(scope) is None or int(scope) > _SCOPE_ID_MAX:
         return None
     return str(address).split("%")[0], int(scope)
+
+
+def _has_scope(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
+    """Return whether the system uses the scope of an address, which is that of a link."""
+    is_link_group = address.is_multicast and address.packed[1] & 0x0F in _LINK_GROUP_SCOPES
+    return address.is_link_local or is_link_group

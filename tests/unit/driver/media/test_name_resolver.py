@@ -68,3 +68,19 @@ def test_the_loopback_is_an_interface():
     assert [entry.name for entry in loopback] == ["lo"]
     assert loopback[0].is_loopback
     assert loopback[0].index > 0
+
+
+@pytest.mark.parametrize(
+    ("host", "found"),
+    [
+        ("::1%lo", ("::1", 0)),
+        ("fd00::1%no-interface", ("fd00::1", 0)),
+        ("fd00::1%7", ("fd00::1", 0)),
+        ("ff05::1%7", ("ff05::1", 0)),
+        ("ff02::1%7", ("ff02::1", 7)),
+        ("ff01::1%7", ("ff01::1", 7)),
+    ],
+)
+def test_only_addresses_of_a_link_have_a_scope(host, found):
+    # Aeron's C driver ignores every scope; the system uses those of these addresses only.
+    assert SystemResolver().resolve(host, KEY) == found
