@@ -201,7 +201,7 @@ def test_a_clients_heartbeat_has_its_name_and_time(world):
     client = world.connect(client_name="wind")
     client.add_publication(CHANNEL, STREAM)
     world.both(20, 100 * MS)
-    (heartbeat,) = [item for item in world.driver.living() if item.type_id == 11]
+    (heartbeat,) = [item for item in world.driver.active_counters() if item.type_id == 11]
     assert "name=wind" in heartbeat.label
     age_ms = world.driver.clock.now_ms() - world.driver.value(heartbeat.counter_id)
     assert 0 <= age_ms <= 700
@@ -219,7 +219,7 @@ def test_close_closes_everything_and_can_be_repeated(world):
         client.add_subscription(CHANNEL, STREAM)
     world.driver.run_for(20 * SECOND, 500 * MS)
     assert world.driver.logs() == []
-    assert world.driver.living() == []
+    assert world.driver.active_counters() == []
 
 
 def test_a_closed_stream_stays_mapped_for_a_while(world):
@@ -240,7 +240,7 @@ def test_closing_a_subscription_frees_its_counter_in_the_driver(world):
     subscription.close()
     subscription.close()
     world.both()
-    assert not [item for item in world.driver.living() if item.label.startswith("sub-pos")]
+    assert not [item for item in world.driver.active_counters() if item.label.startswith("sub-pos")]
     assert subscription.poll(lambda payload, header: None) == 0
     assert subscription.images == ()
 

@@ -37,7 +37,7 @@ def open_all(both_ends, **settings):
 def is_known(both_ends):
     """Whether the driver, after some duty cycles, still has the client and its resources."""
     both_ends.driver.turn(4, 400 * MS)
-    living = both_ends.driver.living()
+    living = both_ends.driver.active_counters()
     return bool(
         [item for item in living if item.type_id == HEARTBEAT_TYPE_ID]
         and [item for item in living if item.label.startswith("sub-pos")]
