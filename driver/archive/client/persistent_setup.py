@@ -178,8 +178,8 @@ class StartedReplay:
         return self.subscription.image_by_session_id(session_id_of(self.replay_id))
 
     def close(self) -> None:
-        """Stop the replay and close the subscription. The archive need not notice that nobody
-        receives the replay, which would count as concurrent until then.
+        """Stop the replay and close the subscription. Otherwise the replay would count as
+        concurrent until the archive notices that it has no subscriber.
         """
         replaying.abandon_replay(self.session, self.replay_id)
         self.subscription.close()

@@ -52,7 +52,7 @@ class FrameTable:
         """Return a copy of the rows as an Arrow batch with the selected columns."""
         rows = found.rows
         classes = _CLASS_OF[rows["frame_type"]]
-        valid_rows = self._valid_rows(classes)
+        valid_rows = {types: _ValidRows(has[classes]) for types, has in self._has.items()}
         numbers = _copied(rows, [column.name for column in self._columns])
         places, texts = self._address_dictionary(found.addresses)
         arrays: list[pa.Array] = []
@@ -63,18 +63,10 @@ class FrameTable:
             elif column.name in _COMPUTED:
                 arrays.append(self._computed(column, found, classes))
             else:
-                valid = _narrowed(column.name, rows, valid_rows[column.frame_types])
+                valid = valid_rows.get(column.frame_types, _ALL_VALID)
+                valid = _narrowed(column.name, rows, valid)
                 arrays.append(valid.array(numbers[column.name], column.type))
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
-
-    def _valid_rows(self, classes: NDArray[np.int8]) -> dict[Any, "_ValidRows"]:
-        """Return the rows that have the fields of each set of frame types."""
-        is_present = np.bincount(classes, minlength=len(_CODES)) > 0
-        found: dict[Any, _ValidRows] = {ANY: _ValidRows()}
-        for types, has in self._has.items():
-            is_in_all = has[is_present].all()
-            found[types] = _ValidRows() if is_in_all else _ValidRows(has[classes])
-        return found
 
     def _computed(
         self, column: FrameColumn, found: FrameRows, classes: NDArray[np.int8]
@@ -131,6 +123,8 @@ class _ValidRows:
 
     def __init__(self, has: NDArray[np.bool_] | None = None) -> None:
         """`has` is the mask of the rows, or None if all have a value."""
+        if has is not None and has.all():
+            has = None
         self.has = has
         self._is_empty = has is not None and not has.any()
         self._lacks = None if has is None else ~has
@@ -145,6 +139,9 @@ class _ValidRows:
             # Values that the kernel left in unused fields would make equal rows differ.
             np.copyto(values, 0, where=self._lacks)
         return pa.Array.from_buffers(kind, len(values), [self._bits, pa.py_buffer(values)])
+
+
+_ALL_VALID = _ValidRows()
 
 
 def _narrowed(name: str, rows: NDArray[Any], valid: _ValidRows) -> _ValidRows:

@@ -180,10 +180,9 @@ def is_group(destination: str) -> bool:
 
 def grow(array: Any, needed: int) -> Any:
     """Return the array, or a copy extended with zeros if it has fewer than `needed` entries."""
-    if needed <= len(array):
-        return array
-    longer = np.zeros(max(needed, 2 * len(array)), dtype=array.dtype)
-    longer[: len(array)] = array
+    longer = with_room(array, len(array), needed - len(array))
+    if longer is not array:
+        longer[len(array) :] = np.zeros(1, dtype=array.dtype)
     return longer
 
 
