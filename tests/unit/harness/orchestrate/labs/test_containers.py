@@ -55,7 +55,6 @@ def test_containers_of_compose_up_are_used_inside_only(lab, runs, monkeypatch):
 @pytest.mark.full
 def test_inside_no_engine_is_needed_and_nothing_is_left_over(tmp_path, monkeypatch):
     monkeypatch.setenv(containers.INSIDE_VARIABLE, "1")
-    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/engine.sock")
     monkeypatch.setenv(precompile.CACHE_VARIABLE, str(tmp_path))
     (tmp_path / precompile.mark_name(tmp_path)).touch()
     assert containers.remove_leftovers() == []

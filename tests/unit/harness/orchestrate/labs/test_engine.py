@@ -16,14 +16,6 @@ from windtunnel.harness.orchestrate.teardown.clean import NotAllRemoved
 from windtunnel.harness.orchestrate.teardown.state import LabState
 
 
-@pytest.fixture(autouse=True)
-def no_engine(tmp_path, monkeypatch):
-    path = tmp_path / "engine.sock"
-    monkeypatch.setenv("DOCKER_HOST", f"unix://{path}")
-    monkeypatch.delenv(containers.INSIDE_VARIABLE, raising=False)
-    return path
-
-
 def test_missing_engine_is_reported_with_its_address(no_engine):
     with pytest.raises(LabError, match=f"no container engine listens on {no_engine}"):
         containers.require()

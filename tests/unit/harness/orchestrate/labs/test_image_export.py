@@ -38,7 +38,6 @@ def test_too_little_space_is_reported_with_both_figures(with_image, tmp_path, mo
     assert list(tmp_path.iterdir()) == []
 
 
-def test_without_an_engine_no_image_is_exported(tmp_path, monkeypatch):
-    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/engine.sock")
+def test_without_an_engine_no_image_is_exported(tmp_path):
     with pytest.raises(LabError, match="no container engine listens"):
         image_export.save_image(tmp_path)

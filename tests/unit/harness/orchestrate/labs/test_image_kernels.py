@@ -130,8 +130,7 @@ def test_a_container_that_fails_is_reported_with_its_last_line_and_removed(volum
     assert volume.removed == 1
 
 
-def test_without_an_engine_nothing_is_compiled(tmp_path, monkeypatch):
-    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/engine.sock")
+def test_without_an_engine_nothing_is_compiled():
     for work in (image_kernels.compile_in_volume, image_kernels.compile_in_folder):
         with pytest.raises(LabError, match="no container engine listens"):
             work()
