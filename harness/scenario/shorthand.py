@@ -134,7 +134,7 @@ def _expand_rate(pace: object, length: int | None, path: Path) -> Iterator[Probl
 
 
 def _expand_delays(document: dict[str, Any]) -> None:
-    """Expand the delays of links, and of events that impair links."""
+    """Expand the delays of links, and of events and a nemesis that impair links."""
     network = document.get("network")
     network = network if isinstance(network, dict) else {}
     tables: list[object] = []
@@ -143,6 +143,9 @@ def _expand_delays(document: dict[str, Any]) -> None:
         tables += impairments.values() if isinstance(impairments, dict) else ()
     acts = [event.get("act") for _, event in _items(document.get("events"))]
     tables += [act.get("impair") for act in acts if isinstance(act, dict)]
+    nemesis = document.get("nemesis")
+    drawn = nemesis.get("impair") if isinstance(nemesis, dict) else None
+    tables += drawn if isinstance(drawn, list) else [drawn]
     for table in tables:
         if isinstance(table, dict) and isinstance(table.get("delay"), str):
             table["delay"] = {"mean": table["delay"]}

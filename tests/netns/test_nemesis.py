@@ -11,6 +11,7 @@ from windtunnel.harness.artifact.run_dir import RunDir
 from windtunnel.harness.orchestrate.subjects import peers
 from windtunnel.harness.orchestrate.suite.runner import run_suite
 from windtunnel.harness.scenario.resolved.case import Case
+from windtunnel.harness.scenario.resolved.impairment_case import ImpairmentCase
 from windtunnel.harness.scenario.resolved.link_change import LinkChanges
 
 pytestmark = [pytest.mark.netns, pytest.mark.timeout(300)]
@@ -100,6 +101,22 @@ def test_the_events_of_the_seed_are_applied_to_applications_and_links(tmp_path: 
     assert len(changes.changes) == 4 * len(cut)
     log = folder.host("a").application("client").log.read_text()
     assert "again" in log
+
+
+def test_drawn_impairments_are_applied_to_all_links_of_a_host(tmp_path: Path) -> None:
+    ways = [{"loss": "20%"}, {"delay": "3ms"}]
+    folder = run(tmp_path, 2, nemesis=nemesis("impair", events=4, impair=ways))
+    verdict = read_verdict(folder.verdict)
+    assert verdict is not None
+    assert verdict["outcome"] == "PASS", verdict["reason"]
+    drawn = Case.read(folder.case).events
+    assert len({each.impairments[0].model_dump_json() for each in drawn}) == 2
+    changes = LinkChanges.read(folder.link_changes)
+    assert changes is not None
+    found = [each.impairments for each in changes.changes]
+    # The link has no impairments of its own, which it has again after each event.
+    own = [ImpairmentCase(link=each) for each in ("a->b", "b->a")]
+    assert found == [each for event in drawn for each in (*event.impairments, *own)]
 
 
 def test_a_partition_of_the_scenario_is_in_the_verdict(tmp_path: Path) -> None:

@@ -3,7 +3,11 @@
 from collections.abc import Iterator
 
 from windtunnel.harness.scenario.applications.application import Application
-from windtunnel.harness.scenario.applications.nemesis import PREFIX, nemesis_problems
+from windtunnel.harness.scenario.applications.nemesis import (
+    LINK_ACTS,
+    PREFIX,
+    nemesis_problems,
+)
 from windtunnel.harness.scenario.applications.placeholder import (
     AERON_DIRECTORY,
     AT_START,
@@ -11,6 +15,8 @@ from windtunnel.harness.scenario.applications.placeholder import (
 from windtunnel.harness.scenario.schema.channel import placeholders
 from windtunnel.harness.scenario.schema.model import Scenario
 from windtunnel.harness.scenario.schema.problem import Path, Problem, unknown_name
+from windtunnel.harness.scenario.validation.event_validation import impairment_problems
+from windtunnel.harness.scenario.validation.link_directions import all_directions
 
 FIDELITIES = ("netns", "compose")
 """The fidelity levels that have applications."""
@@ -54,14 +60,18 @@ def _nemesis(scenario: Scenario) -> Iterator[Problem]:
     elif nemesis is not None:
         hosts, wall_ns = scenario.network.hosts, scenario.budget.wall_ns
         yield from nemesis_problems(nemesis, scenario.applications, hosts, wall_ns)
+        for index, impair in enumerate(nemesis.impair):
+            directions = list(all_directions(scenario))
+            at: Path = ("nemesis", "impair", index)
+            yield from impairment_problems(scenario, impair, directions, at)
         for index, event in enumerate(scenario.events):
             if event.id.startswith(PREFIX):
                 text = f"ids that begin with {PREFIX!r} are those of drawn events"
                 yield Problem(("events", index, "id"), text)
     uses_netem = any(each.backend == "netem" for each in scenario.network.all_links)
-    if uses_netem and nemesis is not None and nemesis.cuts_links:
-        text = "only the relay cuts hosts off: write `backend: relay`, or remove the partition"
-        yield Problem(("nemesis", "acts"), text)
+    if uses_netem and nemesis is not None and nemesis.changes_links:
+        text = "only the relay changes links during a run: write `backend: relay`, or `acts` "
+        yield Problem(("nemesis", "acts"), f"{text}without {' and '.join(LINK_ACTS)}")
 
 
 def _application(scenario: Scenario, application: Application, path: Path) -> Iterator[Problem]:

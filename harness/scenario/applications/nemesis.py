@@ -2,9 +2,10 @@
 
     nemesis:
       events: 6
-      acts: [pause, kill, partition]      # of applications and drivers, and of hosts
+      acts: [pause, kill, partition, impair]
       applications: [service]             # default: all
       drivers: [b]                        # default: none
+      impair: [{loss: 10%}, {rate: 1Mbit/s}]
       every: {from: 500ms, to: 3s}        # from the end of an event to the next one
       lasts: {from: 200ms, to: 2s}
 
@@ -17,20 +18,23 @@ seeds draw equal events. One that is due after the run has ended does not happen
 
 from collections.abc import Iterator, Sequence
 from hashlib import blake2b
-from typing import Literal, Self
+from typing import Annotated, Literal, Self, get_args
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from windtunnel.harness.scenario.applications.application import Application
 from windtunnel.harness.scenario.schema.host_event import PAUSE_NS_MAX, EventCase, Process
+from windtunnel.harness.scenario.schema.impairment import Impairments
 from windtunnel.harness.scenario.schema.problem import Path, Problem, unknown_name
-from windtunnel.harness.scenario.schema.table import Duration, Name, Table
+from windtunnel.harness.scenario.schema.table import Duration, Name, Table, one_or_many
 from windtunnel.harness.scenario.schema.units import format_duration
 
 DRAWN_MAX = 32
 NAMES_MAX = 32
-Act = Literal["pause", "kill", "partition"]
-ACTS: tuple[Act, ...] = ("pause", "kill", "partition")
+Act = Literal["pause", "kill", "partition", "impair"]
+ACTS: tuple[Act, ...] = get_args(Act)
+LINK_ACTS = ("partition", "impair")
+IMPAIRMENTS_MAX = 16
 PREFIX = "nemesis-"
 """Prefix of the ids of drawn events. Their numbers follow."""
 
@@ -57,9 +61,19 @@ class Nemesis(Table):
     count: int = Field(default=5, alias="events", ge=1, le=DRAWN_MAX)
     """Number of events. Default: 5."""
 
-    acts: tuple[Act, ...] = Field(default=ACTS, strict=False, min_length=1, max_length=len(ACTS))
+    acts: tuple[Act, ...] | None = Field(
+        default=None, strict=False, min_length=1, max_length=len(ACTS)
+    )
     """What happens: `pause` and `kill` stop or restart an application or a driver, `partition` cuts
-    a host off from all others. Default: all of them.
+    a host off from all others, `impair` impairs its links. Default: all of them, but `impair` only
+    if the key `impair` says how.
+    """
+
+    impair: Annotated[tuple[Impairments, ...], BeforeValidator(one_or_many)] = Field(
+        default=(), strict=False, min_length=1, max_length=IMPAIRMENTS_MAX
+    )
+    """Impairments for the act `impair`, or a list, of which one is drawn each time. They apply to
+    all links of a host. Each key replaces that of a link's own impairments.
     """
 
     applications: tuple[Name, ...] | None = Field(default=None, strict=False, max_length=NAMES_MAX)
@@ -73,7 +87,7 @@ class Nemesis(Table):
     hosts: tuple[Name, ...] | None = Field(
         default=None, strict=False, min_length=1, max_length=NAMES_MAX
     )
-    """Hosts that may be cut off. Default: all."""
+    """Hosts that may be cut off, or whose links may be impaired. Default: all."""
 
     every: Span = Span.model_validate({"from": "500ms", "to": "3s"})
     """Time before each event: since all applications were ready, or since the end of the one before
@@ -81,20 +95,27 @@ class Nemesis(Table):
     """
 
     lasts: Span = Span.model_validate({"from": "200ms", "to": "2s"})
-    """How long an event lasts: until processes continue or are started again, or until a host is
-    connected again. Default: 200ms to 2s.
+    """How long an event lasts: until processes continue or are started again, until a host is
+    connected again, or until links have their own impairments again. Default: 200ms to 2s.
     """
 
     @property
-    def cuts_links(self) -> bool:
-        """Return whether it may cut off hosts."""
-        return "partition" in self.acts
+    def drawn_acts(self) -> tuple[Act, ...]:
+        """Return the acts of which one is drawn for each event."""
+        if self.acts is not None:
+            return self.acts
+        return tuple(each for each in ACTS if each != "impair" or self.impair)
+
+    @property
+    def changes_links(self) -> bool:
+        """Return whether it may cut off hosts or impair links."""
+        return any(each in LINK_ACTS for each in self.drawn_acts)
 
     def targets(
         self, act: Act, applications: Sequence[Application], hosts: Sequence[str]
     ) -> list[tuple[str, Process, str]]:
         """Return what an act may affect: a host, the process, and the id of an application."""
-        if act == "partition":
+        if act in LINK_ACTS:
             return [(host, "all", "") for host in hosts if self.hosts is None or host in self.hosts]
         found: list[tuple[str, Process, str]] = [
             (each.host, "application", each.id)
@@ -106,16 +127,18 @@ class Nemesis(Table):
 
 def drawn_events(
     nemesis: Nemesis, seed: int, applications: Sequence[Application], hosts: Sequence[str]
-) -> Iterator[EventCase]:
-    """Yield the events that a seed draws, in the order of their times."""
-    at_ns = 0
+) -> Iterator[tuple[EventCase, Impairments | None]]:
+    """Yield the events that a seed draws, in the order of their times, and how each impairs the
+    links of its host, if it does.
+    """
+    at_ns, acts = 0, nemesis.drawn_acts
     for index in range(nemesis.count):
-        act = nemesis.acts[_drawn(seed, index, "act", len(nemesis.acts))]
+        act = acts[_drawn(seed, index, "act", len(acts))]
         targets = nemesis.targets(act, applications, hosts)
         host, process, application = targets[_drawn(seed, index, "target", len(targets))]
         at_ns += _time_ns(seed, index, "gap", nemesis.every)
         lasts_ns = _time_ns(seed, index, "length", nemesis.lasts)
-        yield EventCase(
+        event = EventCase(
             id=f"{PREFIX}{index + 1}",
             host=host,
             process=process,
@@ -126,6 +149,8 @@ def drawn_events(
             application=application,
             drawn=True,
         )
+        ways = nemesis.impair if act == "impair" else ()
+        yield event, ways[_drawn(seed, index, "impairments", len(ways))] if ways else None
         at_ns += lasts_ns
 
 
@@ -158,9 +183,20 @@ def nemesis_problems(
             if name not in known:
                 path: Path = ("nemesis", key, index)
                 yield Problem(path, unknown_name(what, name, known, f"they are {', '.join(known)}"))
-    for index, act in enumerate(nemesis.acts):
+    acts = nemesis.drawn_acts
+    for index, act in enumerate(acts):
         if not nemesis.targets(act, applications, hosts):
             yield Problem(("nemesis", "acts", index), f"nothing to {act}: name an application")
+    if "impair" in acts and not nemesis.impair:
+        text = "`impair` needs the key `impair`, for example `impair: {loss: 10%}`"
+        yield Problem(("nemesis", "acts", acts.index("impair")), text)
+    for index, impair in enumerate(nemesis.impair):
+        if not impair.model_fields_set:
+            text = "expected at least one of loss, delay, rate, duplicate, corrupt"
+            yield Problem(("nemesis", "impair", index), text)
+    if nemesis.impair and "impair" not in acts:
+        text = "the acts do not include `impair`: add it to `acts`, or remove this key"
+        yield Problem(("nemesis", "impair"), text)
     longest_ns = nemesis.count * (nemesis.every.most_ns + nemesis.lasts.most_ns)
     if longest_ns >= wall_ns:
         text = f"{nemesis.count} events may take {format_duration(longest_ns)}, as long as "

@@ -1,12 +1,17 @@
 """The events of a run: those that a scenario lists, and those that its nemesis draws."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from windtunnel.harness.scenario.applications.nemesis import drawn_events
 from windtunnel.harness.scenario.resolved.impairment_case import impairment_case
 from windtunnel.harness.scenario.schema.host_event import EventCase, event_case
+from windtunnel.harness.scenario.schema.impairment import Impairments
 from windtunnel.harness.scenario.schema.model import Scenario
-from windtunnel.harness.scenario.validation.link_directions import Direction, event_directions
+from windtunnel.harness.scenario.validation.link_directions import (
+    Direction,
+    event_directions,
+    host_directions,
+)
 
 
 def event_cases(
@@ -16,12 +21,21 @@ def event_cases(
     case.
     """
     for event in scenario.events:
-        case, impair = event_case(event), event.act.impair
-        if impair is not None:
-            links = [link_names[each] for each in event_directions(scenario, event)]
-            impairments = tuple(impairment_case(each, impair) for each in links)
-            case = case.model_copy(update={"impairments": impairments})
-        yield case
-    if scenario.nemesis is not None:
-        hosts = scenario.network.hosts
-        yield from drawn_events(scenario.nemesis, seed, scenario.applications, hosts)
+        links = [link_names[each] for each in event_directions(scenario, event)]
+        yield _with_impairments(event_case(event), event.act.impair, links)
+    if scenario.nemesis is None:
+        return
+    hosts = scenario.network.hosts
+    for case, impair in drawn_events(scenario.nemesis, seed, scenario.applications, hosts):
+        links = [link_names[each] for each in host_directions(scenario, case.host)]
+        yield _with_impairments(case, impair, links)
+
+
+def _with_impairments(
+    case: EventCase, impair: Impairments | None, links: Iterable[str]
+) -> EventCase:
+    """Return an event with what it does to link directions, if it impairs any."""
+    if impair is None:
+        return case
+    impairments = tuple(impairment_case(each, impair) for each in links)
+    return case.model_copy(update={"impairments": impairments})

@@ -207,5 +207,5 @@ class Scenario(Table):
     @property
     def changes_links(self) -> bool:
         """Return whether events change links during a run."""
-        may_cut = self.nemesis is not None and self.nemesis.cuts_links
-        return may_cut or any(each.changes_links for each in self.events)
+        draws_changes = self.nemesis is not None and self.nemesis.changes_links
+        return draws_changes or any(each.changes_links for each in self.events)

@@ -10,7 +10,6 @@ from windtunnel.harness.scenario.resolved.link_case import CHANGES_MAX
 from windtunnel.harness.scenario.schema.host_event import (
     IMAGE_LIVENESS_NS,
     EventCase,
-    EventImpairments,
     HostEvent,
     event_case,
 )
@@ -105,7 +104,7 @@ def _link_event(scenario: Scenario, event: HostEvent, path: Path) -> Iterator[Pr
     if text := unknown_direction(scenario, directions):
         yield Problem((*path, "whom", "link"), text)
     elif impair is not None:
-        yield from _impairments(scenario, impair, directions, at)
+        yield from impairment_problems(scenario, impair, directions, at)
     elif scenario.traffic:
         text = "the streams of `traffic` need a fault rule instead: `act: {drop: always}`"
         yield Problem(at, text)
@@ -137,11 +136,12 @@ def _clock_step(scenario: Scenario, event: HostEvent, path: Path) -> Iterator[Pr
         yield Problem(at, f"{text}: drivers and clients would seem dead to each other")
 
 
-def _impairments(
-    scenario: Scenario, impair: EventImpairments, directions: list[Direction], at: Path
+def impairment_problems(
+    scenario: Scenario, impair: Impairments, directions: list[Direction], at: Path
 ) -> Iterator[Problem]:
     """Yield the problems with what the links' own impairments and those of an event result in."""
-    given = {name: getattr(impair, name) for name in impair.model_fields_set - {"lasts_ns"}}
+    names = impair.model_fields_set & Impairments.model_fields.keys()
+    given = {name: getattr(impair, name) for name in names}
     found: dict[Problem, None] = {}
     for direction in directions:
         own = _own_impairments(scenario, direction)

@@ -33,7 +33,12 @@ def event_directions(scenario: Scenario, event: HostEvent) -> list[Direction]:
     """Return the link directions that an event affects if it changes links."""
     if event.whom.host is None:
         return named_directions(scenario, event.whom.links)
-    return [each for each in all_directions(scenario) if event.whom.host in each]
+    return host_directions(scenario, event.whom.host)
+
+
+def host_directions(scenario: Scenario, host: str) -> list[Direction]:
+    """Return all link directions to and from a host."""
+    return [each for each in all_directions(scenario) if host in each]
 
 
 def unknown_direction(scenario: Scenario, chosen: Sequence[Direction]) -> str:

@@ -34,12 +34,15 @@ def changed(old: str, new: str) -> str:
     return SAMPLE.replace(old, new)
 
 
-def resolved(text: str = SAMPLE, seed: int = 1) -> Case:
-    """Return the resolved case of a scenario with the hosts a and b."""
+ADDRESSES = {"a": "10.0.0.3", "b": "10.0.1.3"}
+
+
+def resolved(text: str = SAMPLE, seed: int = 1, addresses: dict[str, str] = ADDRESSES) -> Case:
+    """Return the resolved case of a scenario with the hosts a and b, or those with addresses."""
     return resolve(
         parse_scenario(text, "made.yaml"),
         seed=seed,
         fidelity="netns",
-        addresses={"a": "10.0.0.3", "b": "10.0.1.3"},
+        addresses=addresses,
         payload=Payload(path="p", sha256="", length_bytes=1),
     )

@@ -8,6 +8,7 @@ import pytest
 from tests.unit.harness.scenario.applications.sample import SAMPLE, changed, resolved
 from tests.unit.harness.scenario.test_scenario_loader import GOOD, faults_of
 from windtunnel.harness.scenario.applications.nemesis import ACTS
+from windtunnel.harness.scenario.explain.explain import explain
 from windtunnel.harness.scenario.resolved.case import Case
 from windtunnel.harness.scenario.schema.host_event import event_line
 
@@ -18,7 +19,10 @@ def text_of(nemesis: str) -> str:
     return changed("budget: {wall: 20s}", f"nemesis: {nemesis}\nbudget: {{wall: 10min}}")
 
 
-FULL = text_of("{events: 32, drivers: [b], every: {from: 1s, to: 2s}, lasts: {from: 1s, to: 4s}}")
+FULL = text_of(
+    "{events: 32, drivers: [b], impair: [{loss: 10%}, {rate: 1Mbit/s}], "
+    "every: {from: 1s, to: 2s}, lasts: {from: 1s, to: 4s}}"
+)
 
 
 def test_equal_seeds_draw_equal_events_and_other_seeds_others():
@@ -42,9 +46,10 @@ def test_every_act_and_every_target_is_drawn_about_as_often():
     drawn = [each for seed in range(50) for each in resolved(FULL, seed).events]
     acts = Counter(each.action for each in drawn)
     assert set(acts) == set(ACTS)
-    assert min(acts.values()) > 0.28 * len(drawn)
-    cut = Counter(each.host for each in drawn if each.action == "partition")
-    assert min(cut["a"], cut["b"]) > 0.4 * acts["partition"]
+    assert min(acts.values()) > 0.22 * len(drawn)
+    for act in ("partition", "impair"):
+        hosts = Counter(each.host for each in drawn if each.action == act)
+        assert min(hosts["a"], hosts["b"]) > 0.4 * acts[act]
     hit = Counter((each.process, each.application, each.host) for each in drawn if each.roles)
     assert set(hit) == {
         ("application", "service", "b"),
@@ -52,6 +57,36 @@ def test_every_act_and_every_target_is_drawn_about_as_often():
         ("driver", "", "b"),
     }
     assert min(hit.values()) > 0.28 * hit.total()
+
+
+def test_every_kind_of_impairments_is_drawn_about_as_often():
+    drawn = [each for seed in range(50) for each in resolved(FULL, seed).events]
+    found: Counter[str] = Counter()
+    for event in drawn:
+        links = [each.link for each in event.impairments]
+        assert links == (["a->b", "b->a"] if event.action == "impair" else [])
+        for each in event.impairments[:1]:
+            assert (each.loss is None) != (each.rate_bits_per_s == 0)
+            found["rate" if each.rate_bits_per_s else "loss"] += 1
+    assert min(found["rate"], found["loss"]) > 0.4 * found.total() > 0
+
+
+def test_impairments_of_a_host_are_those_of_its_links_only():
+    text = text_of("{acts: [impair], impair: {delay: 30ms}, hosts: [b]}")
+    text = text.replace("hosts: [a, b]\n", "hosts: [a, b, c]\n").replace(
+        "link: {between: [a, b], impairments: {both: {delay: 5ms}}}",
+        "links: [{between: [a, b]}, {between: [a, c]}]",
+    )
+    addresses = {"a": "10.0.0.3", "b": "10.0.1.3", "c": "10.0.2.3"}
+    for event in resolved(text, addresses=addresses).events:
+        assert (event.action, event.host) == ("impair", "b")
+        assert {each.link for each in event.impairments} == {"a->b", "b->a"}
+        assert {each.delay_ns for each in event.impairments} == {30_000_000}
+
+
+def test_without_impairments_the_act_is_not_drawn():
+    events = [each for seed in range(20) for each in resolved(text_of("{events: 9}"), seed).events]
+    assert {each.action for each in events} == {"pause", "kill", "partition"}
 
 
 def test_names_limit_what_is_drawn():
@@ -73,9 +108,13 @@ def test_a_case_with_possible_partitions_has_impairments_of_all_directions(tmp_p
 
 
 def test_events_are_described():
-    lines = [event_line(each, has_traffic=False) for each in resolved(FULL).events]
+    case = resolved(FULL)
+    lines = [event_line(each, has_traffic=False, links="x") for each in case.events]
     assert all("after all applications were ready" in each for each in lines)
     assert any("cut off for" in each for each in lines)
+    assert any(": x impaired for" in each for each in lines)
+    explained = explain(case)
+    assert "a->b, b->a impaired for" in explained
 
 
 CUT = "events: [{id: cut, whom: {host: b}, when: {after: 1s}, act: {partition: 2s}}]\n"
@@ -102,7 +141,12 @@ def test_a_partition_can_be_written():
         (text_of("{events: 32, every: {from: 1s, to: 20s}}"),
          "nemesis: 32 events may take 704s, as long as budget.wall (10min): draw fewer"),
         (text_of("{}").replace("link: {between: [a, b]", "link: {between: [a, b], backend: netem"),
-         "nemesis.acts: only the relay cuts hosts off"),
+         "nemesis.acts: only the relay changes links during a run: write `backend: relay`"),
+        (text_of("{acts: [impair]}"), "nemesis.acts[0]: `impair` needs the key `impair`"),
+        (text_of("{acts: [kill], impair: {loss: 1%}}"), "nemesis.impair: the acts do not include"),
+        (text_of("{impair: [{loss: 1%}, {}]}"), "nemesis.impair[1]: expected at least one of loss"),
+        (text_of("{impair: {queue: 100}}"), "nemesis.impair[0].queue: needs a rate"),
+        (text_of("{impair: []}"), "nemesis.impair: expected at least 1 items"),
         (f"{text_of('{}')}{CUT.replace('cut,', 'nemesis-1,')}",
          "events[0].id: ids that begin with"),
         (changed("budget:", CUT.replace("host: b", "host: b, process: driver") + "budget:"),
