@@ -14,6 +14,7 @@ from windtunnel.driver.archive.protocol.requests import (
     ListRecordingsRequest,
     ListRecordingSubscriptionsRequest,
     MaxRecordedPositionRequest,
+    PurgeRecordingRequest,
     RecordingPositionRequest,
     StartPositionRequest,
     StopPositionRequest,
@@ -65,6 +66,15 @@ def test_l2_no_error_if_no_recording_is_missing(session, two):
 def test_l3_from_an_id_beyond_the_last(session):
     (end,) = listed(session, ListRecordingsRequest, 1, from_recording_id=1_000_000, record_count=5)
     assert (end.code, end.relevant_id) == (ControlResponseCode.RECORDING_UNKNOWN, 1_000_000)
+
+
+def test_the_end_of_a_list_that_begins_at_a_purged_recording(session, two):
+    first, second = (each.recording_id for each in two)
+    session.ok(PurgeRecordingRequest, recording_id=first)
+    fields = {"from_recording_id": first, "record_count": 10}
+    only, end = listed(session, ListRecordingsRequest, 2, **fields)
+    assert only.recording_id == second
+    assert (end.code, end.relevant_id) == (ControlResponseCode.RECORDING_UNKNOWN, first + 1)
 
 
 def test_l4_an_unknown_recording(session):

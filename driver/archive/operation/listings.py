@@ -71,7 +71,9 @@ class RecordingListing:
                     ):
                         return scanned
                     self._left -= 1
-                self._next_id = recording_id + 1
+                following = first + scanned + 1
+                # After the last entry, this is one more than the id that led to it, as in Aeron.
+                self._next_id = known[following] if following < len(known) else self._next_id + 1
             if self._left == 0:
                 self.is_done = True
                 return scanned + 1
