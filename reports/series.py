@@ -18,8 +18,8 @@ from windtunnel.harness.artifact.records import Records
 from windtunnel.harness.artifact.run_dir import RunDir
 from windtunnel.harness.dissect.capture.pcap import read_capture
 from windtunnel.harness.dissect.frames.flow import learn_streams
-from windtunnel.harness.dissect.frames.observed_flows import observed_flows, sessions_sent
-from windtunnel.harness.dissect.frames.route import between
+from windtunnel.harness.dissect.frames.observed_flows import observed_flows, observed_sessions
+from windtunnel.harness.dissect.frames.route import between, of_port
 from windtunnel.harness.scenario.resolved.case import Case, TrafficCase
 from windtunnel.reports.counter_lines import (
     RECEIVER_COUNTERS,
@@ -164,14 +164,11 @@ def _observed_sessions(
 ) -> Iterator[TrafficCase]:
     """Yield each session of each observed stream, with the name that it has in the results."""
     for flow in observed_flows(case, captures.get):
-        near, address = captures.get(flow.from_host), case.address(flow.from_host)
-        sessions = sessions_sent(near, address, flow.stream_id)
+        sessions = observed_sessions(case, flow, captures.get(flow.from_host))
         if len(sessions) > SESSIONS_MAX:
             text = f"the first {SESSIONS_MAX} of {len(sessions)} sessions are drawn"
             series.notes.append(f"{flow.id}: {text}")
-        for session_id in sessions[:SESSIONS_MAX]:
-            name = f"{flow.id} session {session_id}" if len(sessions) > 1 else flow.id
-            yield flow.model_copy(update={"id": name, "session_id": session_id})
+        yield from sessions[:SESSIONS_MAX]
 
 
 def _attempt(
@@ -224,7 +221,10 @@ def _stream(
     if sent is not None:
         # Frames to and from the stream's other receivers belong to those receivers' series.
         sent = sent[between(sent, *path) | between(sent, *path[::-1])]
+        sent = sent[of_port(sent, traffic.session_port)]
     received = _of_stream(captures.get(traffic.to_host), traffic.stream_id, session_id)
+    if received is not None:
+        received = received[of_port(received, traffic.session_port)]
     geometry = _geometry(series, run, traffic, sent)
     marks = []
     if decisions is not None:

@@ -3,9 +3,12 @@
     SETUP of stream 1001 from a to b:24325    -->    stream-1001, from a to b
                                               -->    its sessions, in the order of their first SETUP
 
-Only the channel's address is known of a stream that was found.
+Only the channel's address is known of a stream that was found. A session that its host sends to
+two ports of a receiver comes from two publications, such as that of a live stream and that of its
+replay to a subscription that merges both: each has its own positions, retransmits and end.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -55,11 +58,30 @@ def found_flows(case: Case, frames_of: FramesOf) -> Iterator[tuple[int, str, str
                 yield stream, sender, receiver, ports[stream]
 
 
-def sessions_sent(frames: Frames | None, address: str, stream_id: int) -> list[int]:
-    """Return the ids of the sessions of a stream whose SETUPs an address has sent, in order."""
-    setups = setups_sent(frames, address)
-    setups = setups[setups["stream_id"] == stream_id]
-    return list(dict.fromkeys(setups["session_id"].tolist()))
+def observed_sessions(case: Case, flow: TrafficCase, frames: Frames | None) -> list[TrafficCase]:
+    """Return a flow for each session of an observed stream whose SETUPs are in the sender's
+    capture, in order: if the stream was found, only those to the receiver, and one for each of its
+    ports. The flow's id names the session if there are several.
+    """
+    setups = setups_sent(frames, case.address(flow.from_host))
+    setups = setups[setups["stream_id"] == flow.stream_id]
+    if not flow.found:
+        sessions = list(dict.fromkeys(setups["session_id"].tolist()))
+        return [_session(flow, each, None, len(sessions)) for each in sessions]
+    setups = setups[sent_to(setups, case.address(flow.to_host)) & (setups["destination_port"] > 0)]
+    paths = list(dict.fromkeys(setups[["session_id", "destination_port"]].tolist()))
+    ports = Counter(session_id for session_id, _ in paths)
+    return [
+        _session(flow, session_id, port if ports[session_id] > 1 else None, len(paths))
+        for session_id, port in paths
+    ]
+
+
+def _session(flow: TrafficCase, session_id: int, port: int | None, count: int) -> TrafficCase:
+    name = f"{flow.id} session {session_id}" if count > 1 else flow.id
+    if port is not None:
+        name += f" port {port}"
+    return flow.model_copy(update={"id": name, "session_id": session_id, "session_port": port})
 
 
 def setups_sent(frames: Frames | None, address: str) -> Frames:

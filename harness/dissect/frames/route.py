@@ -28,3 +28,13 @@ def between(frames: Frames, sender: str, receiver: str) -> NDArray[np.bool_]:
     """
     found: NDArray[np.bool_] = sent_by(frames, sender)
     return found & (sent_to(frames, receiver) | to_group(frames))
+
+
+def of_port(frames: Frames, port: int | None) -> NDArray[np.bool_]:
+    """Return a mask of the frames sent to or from a UDP port, or of all if it is None."""
+    if port is None:
+        return np.ones(len(frames), dtype=np.bool_)
+    found: NDArray[np.bool_] = (frames["destination_port"] == port) | (
+        frames["source_port"] == port
+    )
+    return found

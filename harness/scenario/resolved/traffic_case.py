@@ -87,6 +87,8 @@ class TrafficCase(Part):
     """Whether an observed stream was found in the captures, so that its channel is unknown."""
     session_id: int | None = None
     """The only session of an observed stream that is judged, or None for the last one."""
+    session_port: int | None = None
+    """The receiver's UDP port, if the session was sent to several of its ports, else None."""
     limits: StreamLimitsCase | None = None
     """What an observed stream must reach."""
     starts_with: int = 0

@@ -5,7 +5,8 @@
         feedback_arrived_from_all: the same from all subscribers
 
 A stream with several subscribers has one Wire for each of them. If it has several publishers,
-`arrived` includes the frames of all publishers, since they share one image.
+`arrived` includes the frames of all publishers, since they share one image. So do the publications
+of a session that was sent to several ports of the subscriber, each of which has a Wire, too.
 
 Session id, initial term id and term length come from SETUP frames, not from the files that the
 processes wrote.
@@ -18,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from windtunnel.harness.artifact.middlebox.frame_class import NAK, SETUP, SM
-from windtunnel.harness.dissect.capture.pcap import Capture, sent_by
+from windtunnel.harness.dissect.capture.pcap import Capture, sent_by, sent_to
 from windtunnel.harness.dissect.frames.flow import (
     StreamFacts,
     aligned_lengths,
@@ -30,8 +31,14 @@ from windtunnel.harness.dissect.frames.flow import (
 )
 from windtunnel.harness.dissect.frames.frames import FRAME_ALIGNMENT, Frames
 from windtunnel.harness.dissect.frames.layout import FLAG_END_OF_STREAM, SM_FLAG_SEND_SETUP
-from windtunnel.harness.dissect.frames.route import between
+from windtunnel.harness.dissect.frames.route import between, of_port
 from windtunnel.harness.scenario.resolved.case import Case, TrafficCase
+
+MAY_HAVE_LEFT = (
+    "; what is beyond arrived after the last status message, so that the subscription may have "
+    "been closed before"
+)
+"""What is added to a finding about a subscriber that `Wire.may_have_left_at` a position."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +80,20 @@ class Wire:
     """SM and NAK frames as they arrived at the publisher's host, including forged frames, but not
     frames that the publisher's driver must reject as invalid."""
     feedback_arrived_from_all: Frames
-    "The same frames from all of the stream's subscribers."
+    """The same frames from all of the stream's subscribers, which includes unknown ones if the
+    stream is observed: a publication with several destinations retransmits to all of them."""
+
+    def arrived_at(self, port: int | None) -> FrameSequence:
+        """Return the frames that arrived at one port of the subscriber, or all if it is None."""
+        return self.arrived.where(of_port(self.arrived.frames, port))
+
+    def may_have_left_at(self, position: int) -> bool:
+        """Return whether all frames beyond a position arrived after the last status message or NAK
+        of the subscriber's host, whose subscription may have been closed before.
+        """
+        beyond_ns = self.arrived.frames["time_ns"][self.arrived.ends > position]
+        answers_ns = self.feedback_sent["time_ns"]
+        return len(beyond_ns) > 0 and int(answers_ns.max(initial=0)) < int(beyond_ns.min())
 
     def naks(self, frames: Frames) -> Frames:
         """Return the NAKs among the given frames."""
@@ -149,8 +169,8 @@ def _wire(
     publisher = case.address(traffic.from_host)
     subscriber = case.address(traffic.to_host)
     sent = near_frames[between(near_frames, publisher, subscriber)]
-    stretch = _stretch(sent, facts)
-    known = _pairs(stretch)
+    known = _pairs(_stretch(sent, facts))
+    sent = sent[of_port(sent, traffic.session_port)]
     from_publishers = sent_by(far_frames, publisher)
     for host, capture in beside:
         address = case.address(host)
@@ -160,23 +180,37 @@ def _wire(
     arrived = far_frames[from_publishers]
     genuine, forged = _parted(_stretch(arrived, facts), known)
     heartbeat_frames = heartbeats(arrived)
-    readers = np.zeros(len(near_frames), dtype=np.bool_)
-    for host in traffic.subscribers:
-        readers |= sent_by(near_frames, case.address(host))
+    replies = far_frames[between(far_frames, subscriber, publisher)]
+    replies = replies[of_port(replies, traffic.session_port)]
+    of_path = near_frames[of_port(near_frames, traffic.session_port)]
     return Wire(
         facts=facts,
         sender_buf=near.buf,
-        sent=stretch,
+        sent=_stretch(sent, facts),
         arrived=genuine,
         forged=forged,
         heartbeats_sent=heartbeats(sent),
         heartbeats_arrived=heartbeat_frames,
         heartbeat_positions=positions(heartbeat_frames, facts.initial_term_id, facts.term_length),
         heartbeat_times_ns=heartbeat_frames["time_ns"].astype(np.int64),
-        feedback_sent=_feedback(far_frames[between(far_frames, subscriber, publisher)]),
-        feedback_arrived=_sound(_feedback(near_frames[sent_by(near_frames, subscriber)]), facts),
-        feedback_arrived_from_all=_sound(_feedback(near_frames[readers]), facts),
+        feedback_sent=_feedback(replies),
+        feedback_arrived=_sound(_feedback(of_path[sent_by(of_path, subscriber)]), facts),
+        feedback_arrived_from_all=_sound(
+            _feedback(near_frames[_from_readers(near_frames, case, traffic)]), facts
+        ),
     )
+
+
+def _from_readers(frames: Frames, case: Case, traffic: TrafficCase) -> NDArray[np.bool_]:
+    """Return a mask of the frames from all subscribers of a stream. Those of an observed one are
+    unknown, and so are their destinations.
+    """
+    if traffic.observed:
+        return sent_to(frames, case.address(traffic.from_host))
+    found = np.zeros(len(frames), dtype=np.bool_)
+    for host in traffic.subscribers:
+        found |= sent_by(frames, case.address(host))
+    return found
 
 
 def _stretch(frames: Frames, facts: StreamFacts) -> FrameSequence:

@@ -94,7 +94,7 @@ def _observed_sentences(
     """Yield a sentence about the silence of an observed stream around each event."""
     own = [each for each in happened if concerns_observed(case, observed.flow, each)]
     for text in interruption_sentences(observed.new_data_ns, own, start_ns, NEW_DATA):
-        yield f"{observed.name} at {observed.flow.to_host}: {text}"
+        yield f"{observed.flow.id} at {observed.flow.to_host}: {text}"
 
 
 def _start_ns(

@@ -48,9 +48,9 @@ from windtunnel.harness.verdict.views.series import contiguous_by
 class ObservedWire(NamedTuple):
     """One session of an observed stream at a subscriber's host with one image of it."""
 
+    stream: str
+    """Id of the stream. That of `flow` also names the session if there are several."""
     flow: TrafficCase
-    name: str
-    """Name of the stream and, if there are several sessions, of the session."""
     wire: Wire
     """The frames of the session from the image's first position on."""
     start_position: int
@@ -71,8 +71,7 @@ def observed_wires(evidence: Evidence, case: Case) -> Iterator[ObservedWire]:
         if isinstance(near, Missing):
             continue
         sessions = sessions_of(near, case, traffic)[:SESSIONS_MAX]
-        for session_id in sessions:
-            flow = traffic.model_copy(update={"session_id": session_id})
+        for flow in sessions:
             found = all_or_missing(evidence.wire(flow), evidence.planned(flow))
             if isinstance(found, Missing) or killed_driver(evidence.host_events, flow):
                 continue
@@ -82,8 +81,7 @@ def observed_wires(evidence: Evidence, case: Case) -> Iterator[ObservedWire]:
             start = planned.log.start_position
             # What was sent before the image began is not missing from it.
             wire = replace(wire, sent=wire.sent.where(wire.sent.starts >= start))
-            name = f"{traffic.id} session {session_id}" if len(sessions) > 1 else traffic.id
-            yield ObservedWire(flow, name, wire, start, len(sessions) == 1)
+            yield ObservedWire(traffic.id, flow, wire, start, len(sessions) == 1)
 
 
 def observed_rows(evidence: Evidence, case: Case) -> Iterator[ResultRow]:
@@ -91,7 +89,7 @@ def observed_rows(evidence: Evidence, case: Case) -> Iterator[ResultRow]:
     reports = reports_of(evidence, case)
     for each in observed_wires(evidence, case):
         row = _row(evidence, case, each)
-        sent, got = (reports.get((kind, each.flow.id), Reports()) for kind in (SENT, GOT))
+        sent, got = (reports.get((kind, each.stream), Reports()) for kind in (SENT, GOT))
         counts = reported_counts(sent, got) if each.is_only_session else None
         if counts is not None:
             row = replace(row, published_messages=counts[0], delivered_messages=counts[1])
@@ -99,17 +97,19 @@ def observed_rows(evidence: Evidence, case: Case) -> Iterator[ResultRow]:
 
 
 def _row(evidence: Evidence, case: Case, of: ObservedWire) -> ResultRow:
-    log = sent_log(of.wire.sent, of.start_position)
     silences_ns = np.diff(of.new_data_ns)
+    # What arrived at another port of the receiver was sent by another publication.
+    wire = replace(of.wire, arrived=of.wire.arrived_at(of.flow.session_port))
+    log = sent_log(wire.sent, of.start_position)
     has_copies = makes_copies(evidence, case, of.flow)
-    gaps = reader_gaps(of.wire, log, of.start_position, has_copies=has_copies)
+    gaps = reader_gaps(wire, log, of.start_position, has_copies=has_copies)
     return ResultRow(
-        of.name,
+        of.flow.id,
         of.flow.from_host,
         of.flow.to_host,
         longest_silence_ns=int(silences_ns.max()) if len(silences_ns) else None,
         **link_figures(gaps),
-        **arrival_figures(of.wire),
+        **arrival_figures(wire),
     )
 
 

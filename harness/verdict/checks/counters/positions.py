@@ -17,7 +17,8 @@ from windtunnel.harness.verdict.core.finding import (
     passed,
 )
 from windtunnel.harness.verdict.core.kind import Kind
-from windtunnel.harness.verdict.core.wire import Wire
+from windtunnel.harness.verdict.core.outcome import Outcome
+from windtunnel.harness.verdict.core.wire import MAY_HAVE_LEFT, Wire
 from windtunnel.harness.verdict.views.series import (
     Series,
     contiguous_by,
@@ -141,6 +142,8 @@ def rcv_hwm_from_wire(evidence: Evidence, traffic: TrafficCase) -> Finding:
     top = int(positions[-1]) if len(positions) else start
     if hwm.last != top:
         text = f"rcv-hwm ended at {hwm.last}, expected the highest arrived position {top}"
+        if traffic.observed and wire.may_have_left_at(hwm.last):
+            return Finding(HWM, Outcome.INCONCLUSIVE, f"{text}{MAY_HAVE_LEFT}", traffic.id, where)
         more = {"evidence": where, "position": hwm.last, "kind": Kind.LIVENESS}
         return failed(HWM, text, traffic.id, **more)
     text = f"rcv-hwm ended at {top}, the highest arrived position, and never exceeded it"

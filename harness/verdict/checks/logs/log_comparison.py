@@ -32,7 +32,8 @@ from windtunnel.harness.verdict.core.finding import (
     inconclusive,
     passed,
 )
-from windtunnel.harness.verdict.core.wire import Wire
+from windtunnel.harness.verdict.core.outcome import Outcome
+from windtunnel.harness.verdict.core.wire import MAY_HAVE_LEFT, Wire
 from windtunnel.harness.verdict.views.damage import payload_damage, undo_log_damage
 from windtunnel.harness.verdict.views.stretch import expected_join_position
 
@@ -83,9 +84,8 @@ def image_log_equals_publication(evidence: Evidence, traffic: TrafficCase) -> Fi
     if pair is None:
         gap = Missing(where[0], "has no captured frame outside of filled gaps")
         return inconclusive(EQUAL, gap, traffic.id)
-    return _compare(
-        traffic, _undo_ordered_damage(evidence, traffic, pair), publication, image, where
-    )
+    pair = _undo_ordered_damage(evidence, traffic, pair)
+    return _compare(traffic, wire, pair, publication, image, where)
 
 
 def _join_position(evidence: Evidence, traffic: TrafficCase) -> int | Missing:
@@ -178,6 +178,7 @@ def _stretch(kept: SavedLog, low: int, end: int) -> NDArray[np.uint8]:
 
 def _compare(
     traffic: TrafficCase,
+    wire: Wire,
     pair: _LogPair,
     publication: SavedLog,
     image: SavedLog,
@@ -205,6 +206,9 @@ def _compare(
         return failed(EQUAL, text, traffic.id, position=position, **more)
     if status == log_walk.IMAGE_ENDS:
         text = f"the image's log ends at position {position}, expected {pair.end}: {written}"
+        if traffic.observed and wire.may_have_left_at(position):
+            text += MAY_HAVE_LEFT
+            return Finding(EQUAL, Outcome.INCONCLUSIVE, text, traffic.id, where, position=position)
         return failed(EQUAL, text, traffic.id, position=position, **more)
     if status == log_walk.DIFFERENT:
         text = f"byte {byte} of the frame at position {position} differs: {written}, {rebuilt}"

@@ -24,7 +24,7 @@ from windtunnel.harness.verdict.core.finding import (
 )
 from windtunnel.harness.verdict.core.kind import Kind
 from windtunnel.harness.verdict.core.outcome import Outcome
-from windtunnel.harness.verdict.core.wire import Wire
+from windtunnel.harness.verdict.core.wire import FrameSequence, Wire
 from windtunnel.harness.verdict.views.series import contiguous_by
 
 ARRIVED = "observed_data_arrived"
@@ -45,7 +45,8 @@ def observed_data_arrived(evidence: Evidence, traffic: TrafficCase) -> Finding:
         evidence.name_of(evidence.folder.capture(host))
         for host in (traffic.from_host, traffic.to_host)
     )
-    position = _first_difference(wire, far.buf)
+    arrived = wire.arrived_at(traffic.session_port)
+    position = _first_difference(wire, arrived, far.buf)
     if position is not None:
         text = f"the frame at position {position} arrived with other bytes than were sent"
         return failed(ARRIVED, text, traffic.id, evidence=where, position=position, conclusive=True)
@@ -54,7 +55,7 @@ def observed_data_arrived(evidence: Evidence, traffic: TrafficCase) -> Finding:
         text = f"no data was sent, and {traffic.to_host} sent no status message: {UNREAD}"
         return passed(ARRIVED, text, traffic.id, evidence=where, facts={"bytes": 0})
     if not traffic.reliable:
-        count = len(np.unique(wire.arrived.starts))
+        count = len(np.unique(arrived.starts))
         text = f"{count} of {len(np.unique(wire.sent.starts))} frames arrived, each as it was sent"
         return passed(ARRIVED, f"{text}; the stream is unreliable", traffic.id, evidence=where)
     whole = int(contiguous_by(wire, start)[1][-1:].max(initial=start))
@@ -74,11 +75,12 @@ def observed_data_arrived(evidence: Evidence, traffic: TrafficCase) -> Finding:
     return Finding(ARRIVED, Outcome.INCONCLUSIVE, text, traffic.id, where, position=whole)
 
 
-def _first_difference(wire: Wire, far: Any) -> int | None:
+def _first_difference(wire: Wire, arrived: FrameSequence, far: Any) -> int | None:
     """Return the position of the first frame that arrived with other bytes than were first sent."""
-    arrived, sent = wire.arrived, wire.sent
+    sent = wire.sent
     known, firsts = np.unique(sent.starts, return_index=True)
-    if len(known) == 0 or len(arrived.starts) == 0:
+    arrived = arrived.where(np.isin(arrived.starts, known))
+    if len(arrived.starts) == 0:
         return None
     first = firsts[np.searchsorted(known, arrived.starts)]
     frames = arrived.frames

@@ -104,10 +104,11 @@ def _places(evidence: Evidence, traffic: TrafficCase) -> list[Place]:
     if isinstance(near, Missing) or isinstance(case, Missing):
         return []
     found: list[Place] = []
-    for session_id in sessions_of(near, case, traffic)[:SESSIONS_MAX]:
+    flows = sessions_of(near, case, traffic)[:SESSIONS_MAX]
+    for session_id in dict.fromkeys(each.session_id for each in flows):
         wire = evidence.wire(traffic.model_copy(update={"session_id": session_id}))
         if not isinstance(wire, Missing):
-            found += _messages(wire, session_id)
+            found += _messages(wire, wire.facts.session_id)
     return found
 
 

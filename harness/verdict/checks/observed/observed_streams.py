@@ -104,11 +104,9 @@ def _stream(
         text = f"has no SETUP of stream {traffic.stream_id} to one of the ports of its channel, "
         text += f"sent by {traffic.from_host}"
         yield inconclusive(NAME, Missing(where, text), traffic.id)
-    for session_id in sessions[:SESSIONS_MAX]:
-        flow = traffic.model_copy(update={"session_id": session_id})
-        about = f"{traffic.id} session {session_id}" if len(sessions) > 1 else traffic.id
+    for flow in sessions[:SESSIONS_MAX]:
         unknown = [] if is_reported else [ALWAYS_UNKNOWN]
-        yield from (replace(found, about=about) for found in _session(evidence, flow, unknown))
+        yield from (replace(found, about=flow.id) for found in _session(evidence, flow, unknown))
     if len(sessions) > SESSIONS_MAX:
         text = f"has {counted(len(sessions), 'session')}, of which {SESSIONS_MAX} were judged"
         yield inconclusive(NAME, Missing(where, text), traffic.id)

@@ -3,7 +3,7 @@
 from windtunnel.harness.artifact.host.host_event import AppliedEvent
 from windtunnel.harness.dissect.capture.pcap import Capture
 from windtunnel.harness.dissect.driver_files import counter_key
-from windtunnel.harness.dissect.frames.observed_flows import sessions_sent
+from windtunnel.harness.dissect.frames.observed_flows import observed_sessions
 from windtunnel.harness.scenario.resolved.case import Case, TrafficCase
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import Missing
@@ -13,9 +13,9 @@ SESSIONS_MAX = 32
 """Maximum number of sessions of one stream that are judged. The first ones are."""
 
 
-def sessions_of(near: Capture, case: Case, traffic: TrafficCase) -> list[int]:
-    """Return the ids of the sessions whose SETUPs the publication's host has sent, in order."""
-    return sessions_sent(near.frames, case.address(traffic.from_host), traffic.stream_id)
+def sessions_of(near: Capture, case: Case, traffic: TrafficCase) -> list[TrafficCase]:
+    """Return a flow for each session whose SETUPs the publication's host has sent, in order."""
+    return observed_sessions(case, traffic, near.frames)
 
 
 def image_count(evidence: Evidence, traffic: TrafficCase, wire: Wire) -> int:

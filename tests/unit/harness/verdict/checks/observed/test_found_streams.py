@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from tests.unit.harness.verdict.checks.observed import test_observed_streams
-from tests.unit.harness.verdict.synthetic_run import PORT, STREAM_ID
+from tests.unit.harness.verdict.synthetic_run import PORT, SESSION_ID, STEP_NS, STREAM_ID
 from windtunnel.harness.dissect.frames import observed_flows
 from windtunnel.harness.scenario.resolved.case import NO_PORTS
 from windtunnel.harness.verdict.checks.observed import found_streams
@@ -15,6 +15,7 @@ from windtunnel.harness.verdict.checks.observed.observed_streams import (
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.outcome import Outcome
 from windtunnel.harness.verdict.judge import judge
+from windtunnel.harness.verdict.views.observed_results import observed_rows
 
 run = test_observed_streams.run
 
@@ -37,6 +38,46 @@ def test_a_stream_is_found_by_its_setup_and_judged(run):
     assert judged["observed_data_arrived"].outcome is Outcome.PASS
     assert {each.about for each in judged.values()} == {f"stream-{STREAM_ID}"}
     assert "observed_data_arrived" in [each.name for each in judge(path).checks]
+
+
+def test_a_session_that_is_also_replayed_is_judged_for_each_port(run):
+    """A replay that merges with its live stream has its session, and begins and ends elsewhere."""
+    for host in "ab":
+        kinds = {each.kind: each for each in reversed(run.packets[host])}
+        for step, kind in enumerate(("SETUP", "DATA", "HEARTBEAT")):
+            packet = kinds.get(kind)
+            if packet is None:
+                continue
+            payload = bytearray(packet.payload)
+            if kind == "HEARTBEAT":
+                payload[5] |= 0x20
+                payload[8:12] = (len(kinds["DATA"].payload) + 31 & ~31).to_bytes(4, "little")
+            time_ns = run.now_ns + step * STEP_NS + (host == "b")
+            ports = packet.ports[0] + 1, PORT + 1
+            again = replace(packet, time_ns=time_ns, ports=ports, payload=bytes(payload))
+            run.packets[host].append(again)
+    case = run.case.model_copy(update={"observed": (), "traffic": (), "observes_all": True})
+    path = run.write()
+    case.write(run.folder.case)
+    found = observed_streams(Evidence(path))
+    assert {each.outcome for each in found} == {Outcome.PASS}, found
+    names = {each.about for each in found}
+    prefix = f"stream-{STREAM_ID} session {SESSION_ID} port"
+    assert names == {f"{prefix} {PORT}", f"{prefix} {PORT + 1}"}
+    live, replayed = (row for row in observed_rows(Evidence(path), case))
+    assert (live.lost_frames, replayed.lost_frames) == (len(run.decisions), 0)
+    assert (live.resent_frames, replayed.resent_frames) == (len(run.decisions), 0)
+
+
+def test_sessions_to_another_host_are_not_those_of_a_stream(run):
+    setup = next(each for each in run.packets["a"] if each.kind == "SETUP")
+    other = bytearray(setup.payload)
+    other[12:16] = (SESSION_ID + 1).to_bytes(4, "little", signed=True)
+    run.packets["a"].append(replace(setup, payload=bytes(other), destination="a"))
+    case = run.case.model_copy(update={"observed": (), "traffic": (), "observes_all": True})
+    path = run.write()
+    case.write(run.folder.case)
+    assert {each.about for each in observed_streams(Evidence(path))} == {f"stream-{STREAM_ID}"}
 
 
 def test_a_stream_that_the_case_names_is_not_found_again(run):

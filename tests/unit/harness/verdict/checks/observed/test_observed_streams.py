@@ -4,7 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from tests.unit.harness.verdict.synthetic_run import SESSION_ID, SyntheticRun, make_run
+from tests.unit.harness.verdict.synthetic_run import (
+    ADDRESS,
+    SESSION_ID,
+    STEP_NS,
+    SyntheticRun,
+    make_run,
+)
 from windtunnel.harness.artifact.host.host_event import AppliedEvent, write_applied_events
 from windtunnel.harness.scenario.applications.application_case import ApplicationCase
 from windtunnel.harness.scenario.schema.host_event import EventCase
@@ -119,6 +125,57 @@ def test_positions_of_a_driver_without_samples_are_unknown(run):
     assert list(found) == [*FROM_CAPTURES, *OF_CHANNEL, "observed_streams"]
     for name in FROM_DRIVERS:
         assert f"{name} (" in unknown(found)
+
+
+def test_positions_after_the_last_status_message_are_unknown(run):
+    end = run.log.end_position
+    samples = run.samples["b"]
+    at = [at for at, each in enumerate(samples) if each[1] == "rcv-hwm"][-1]
+    samples[at] = (*samples[at][:2], int(run.log.frames[-1]["position"]))
+    found = findings_of(run)["rcv_hwm_from_wire"]
+    assert found.outcome is Outcome.FAIL
+    assert found.text.endswith(f"expected the highest arrived position {end}")
+    arrived_ns = min(each.time_ns for each in data_packets(run, "b")[-1:])
+    run.packets["b"] = [
+        each for each in run.packets["b"]
+        if each.kind not in ("SM", "NAK") or each.time_ns < arrived_ns
+    ]  # fmt: skip
+    found = findings_of(run)
+    assert "rcv_hwm_from_wire" not in found
+    assert "the subscription may have been closed before" in unknown(found)
+
+
+def test_a_log_that_ends_after_the_last_status_message_is_unknown(run):
+    last = int(run.log.frames[-1]["position"])
+    run.logs["b"][run.in_log(last) :][:HEADER] = 0
+    found = findings_of(run)["image_log_equals_publication"]
+    assert found.outcome is Outcome.FAIL
+    arrived_ns = data_packets(run, "b")[-1].time_ns
+    run.packets["b"] = [
+        each for each in run.packets["b"]
+        if each.kind not in ("SM", "NAK") or each.time_ns < arrived_ns
+    ]  # fmt: skip
+    found = findings_of(run)
+    assert "image_log_equals_publication" not in found
+    assert "image_log_equals_publication (the image's log ends at position" in unknown(found)
+
+
+def test_retransmits_that_another_receiver_has_requested(run, monkeypatch):
+    """A publication with several destinations sends a retransmit to all of them."""
+    monkeypatch.setitem(ADDRESS, "c", "10.64.2.10")
+    nak = next(each for each in run.packets["a"] if each.kind == "NAK")
+    sent = data_packets(run, "a")[0]
+    received = data_packets(run, "b")[0]
+    again_ns = run.now_ns + STEP_NS
+    run.packets["a"].append(replace(sent, time_ns=again_ns + 2))
+    run.packets["b"].append(replace(received, time_ns=again_ns + 3))
+    found = findings_of(run)["retransmits_only_if_asked"]
+    assert found.outcome is Outcome.FAIL
+    asked = bytearray(nak.payload)
+    asked[16:24] = sent.payload[20:24] + sent.payload[8:12]
+    run.packets["a"].append(replace(nak, time_ns=again_ns, source="c", payload=bytes(asked)))
+    found = findings_of(run)["retransmits_only_if_asked"]
+    assert found.outcome is Outcome.PASS, found.text
 
 
 def test_data_beyond_the_window_is_named(run):
