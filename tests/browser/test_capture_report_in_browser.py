@@ -8,8 +8,8 @@ import pytest
 
 from tests.browser.chromium import Browser, program
 from tests.golden.reader import GOLDEN
-from tests.stand_ins import made_capture as made
-from tests.stand_ins.made_capture import START_NS, packet
+from tests.stand_ins import synthetic_capture as made
+from tests.stand_ins.synthetic_capture import START_NS, packet
 from windtunnel.reports.analysis.analyze import analyze
 from windtunnel.reports.analysis.output.page import write_capture_page
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.browser.chromium import Browser, program
-from tests.unit.reports.made_matrix import make_matrix
+from tests.unit.reports.synthetic_matrix import make_matrix
 from tests.unit.reports.test_matrix_page import BAD, write
 from windtunnel.reports.matrix_page import write_matrix_page
 

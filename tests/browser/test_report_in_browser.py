@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.browser.chromium import Browser, program
-from tests.unit.reports.made_suite import Made, make_suite
+from tests.unit.reports.synthetic_suite import RunParameters, make_suite
 from windtunnel.reports.page import write_suite_report
 
 pytestmark = [
@@ -18,7 +18,7 @@ pytestmark = [
 ]
 
 OUTCOMES = ("PASS", "FAIL", "PASS")
-MADE = Made(frame_count=2500)
+MADE = RunParameters(frame_count=2500)
 DRAWN = "document.querySelector('#run-0 .plot[data-drawn]')"
 CHART = "Page.charts[0]"
 PHONE = (390, 844)

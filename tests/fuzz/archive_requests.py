@@ -120,9 +120,9 @@ def _epoch(own, chance: random.Random, count: int) -> int:
         sent += burst
         checked.publish(live.publication, 2, first=published)
         published += 2
-        assert checked.ask(ArchiveIdRequest) == Ok(77)
+        assert checked.request(ArchiveIdRequest) == Ok(77)
     own.run_for(6_000_000_000)
-    assert own.connect_client(response_stream=23).ask(ArchiveIdRequest) == Ok(77)
+    assert own.connect_client(response_stream=23).request(ArchiveIdRequest) == Ok(77)
     live.publication.close()
     checked.recorded(CHECKED_RECORDING, live.publication.position)
     reader = Reader(checked, stream=CHECKED_REPLAYED)

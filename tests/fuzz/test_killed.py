@@ -5,7 +5,7 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 
-from tests.fuzz.doomed_client import STEPS
+from tests.fuzz.killed_client import STEPS
 from tests.peer.ports import free_port
 from tests.peer.processes import process
 from tests.peer.streams import until
@@ -67,7 +67,7 @@ def test_resources_of_killed_clients_are_released_and_other_clients_are_unaffect
         known = {item.counter_id for item in aeron.counters}
         logs = set(directory.rglob("*.logbuffer"))
         killed = [
-            stack.enter_context(process("tests.fuzz.doomed_client", directory, count))
+            stack.enter_context(process("tests.fuzz.killed_client", directory, count))
             for count in DEATHS
         ]
         printed = [child.stdout.readline().split() for child in killed]

@@ -7,7 +7,7 @@ class NaiveDelayQueue:
         self.held = []
         self.order = 0
 
-    def take(self, due_ns, name):
+    def add(self, due_ns, name):
         """Add an item; return False if the queue is full."""
         if len(self.held) == self.slots:
             return False

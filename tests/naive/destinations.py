@@ -9,7 +9,7 @@ class Place:
 
     registration: int
     address: tuple[str, int] | None
-    heard: int
+    last_status: int
     receiver: int | None = None
     accepted: int | None = None
 
@@ -33,14 +33,14 @@ class Destinations:
                 return place
         return None
 
-    def hear(
+    def on_status(
         self, receiver: int, address: tuple[str, int], now: int, is_accepted: bool = False
     ) -> None:
         place = self.find(receiver, address)
         if place is None and self.is_dynamic:
             place = self._make_place(address, now)
         if place is not None:
-            place.receiver, place.heard = receiver, now
+            place.receiver, place.last_status = receiver, now
             place.accepted = now if is_accepted else place.accepted
 
     def _make_place(self, address: tuple[str, int], now: int) -> Place | None:
@@ -58,7 +58,7 @@ class Destinations:
         ]
         if not unproven:
             return None
-        self.places[self.places.index(min(unproven, key=lambda p: p.heard))] = new
+        self.places[self.places.index(min(unproven, key=lambda p: p.last_status))] = new
         return new
 
     def add(self, registration: int, address: tuple[str, int] | None, now: int) -> None:
@@ -84,11 +84,11 @@ class Destinations:
                 place.address = address
 
     def expire(self, now: int) -> None:
-        while silent := [p for p in self.places if now > p.heard + self.timeout]:
+        while silent := [p for p in self.places if now > p.last_status + self.timeout]:
             self._take(silent[0])
 
     def take_silent(self, now: int) -> list[int]:
-        silent = [p for p in self.places if now > p.heard + self.timeout]
+        silent = [p for p in self.places if now > p.last_status + self.timeout]
         for place in silent:
-            place.heard = now
+            place.last_status = now
         return [place.registration for place in silent]

@@ -114,7 +114,7 @@ class NaiveRules:
     def is_known(self, stream_id):
         return stream_id in self.streams
 
-    def strike(self, frame):
+    def match(self, frame):
         """Return the fault that matches a frame, or None."""
         is_to_anyone = (frame.name, frame.session_id, frame.stream_id) == ("SM", 0, 0)
         if self.is_known(frame.stream_id):
@@ -132,13 +132,13 @@ class NaiveRules:
         frame.order = order
         if self.replayed is not None:
             return self._replayed_fault(frame)
-        struck = None
+        matched = None
         for rule, fault in enumerate(self.case.faults):
             if self._is_in_scope(rule, fault, frame, ordinal, order):
                 self.tallies[fault.id][0] += 1
                 if self._decides(rule, fault, frame, ordinal, order):
                     self.tallies[fault.id][1] += 1
-                    struck = fault
+                    matched = fault
                     break
         if frame.attempt:
             end = frame.place + frame.extent
@@ -147,7 +147,7 @@ class NaiveRules:
                 point = fault.when and fault.when.reached
                 if point and point.ordinal == ordinal and point.position <= end:
                     self.activated_ns.setdefault(rule, frame.now_ns)
-        return struck
+        return matched
 
     def _replayed_fault(self, frame):
         """Return the fault that matched the same frame in the replayed run, or None."""

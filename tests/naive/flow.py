@@ -13,7 +13,7 @@ class Receivers:
     alive: dict[int, int] = field(default_factory=dict)
     positions: dict[int, int] = field(default_factory=dict)
 
-    def hear(self, receiver: int, now: int, position: int = 0) -> int:
+    def on_status(self, receiver: int, now: int, position: int = 0) -> int:
         if receiver not in self.alive and len(self.alive) == self.most:
             del self.alive[min(self.alive, key=self.alive.__getitem__)]
         known = self.positions.get(receiver, position) if receiver in self.alive else position
@@ -38,7 +38,7 @@ class Member:
     """A receiver of a group that limits the sender."""
 
     limit: int
-    heard: int
+    last_status: int
     is_done: bool = False
 
 
@@ -53,7 +53,7 @@ class Group:
     least: int
     tag: int | None = None
     members: dict[int, Member] = field(default_factory=dict)
-    is_setup_wanted: bool = False
+    is_setup_elicited: bool = False
     latch: tuple[int, int] | None = None
     """(limit, time of the latch)."""
 
@@ -68,7 +68,7 @@ class Group:
     def _belongs(self, tag: int | None) -> bool:
         return self.tag is None or tag == self.tag
 
-    def hear(
+    def on_status(
         self, now: int, at: int, receiver: int, limit: int, window: int, tag: int | None, done: bool
     ) -> int:
         belongs = self._belongs(tag)
@@ -90,20 +90,20 @@ class Group:
         self.members = {
             key: item
             for key, item in self.members.items()
-            if not item.is_done and now <= item.heard + self.timeout
+            if not item.is_done and now <= item.last_status + self.timeout
         }
         floor = min(floor, self._floor(now))
         return floor if self.members and len(self.members) >= self.least else at
 
-    def want_setup(self, tag: int | None) -> None:
-        self.is_setup_wanted = self.is_setup_wanted or self._belongs(tag)
+    def elicit_setup(self, tag: int | None) -> None:
+        self.is_setup_elicited = self.is_setup_elicited or self._belongs(tag)
 
     def setup(self, now: int, at: int) -> None:
-        if self.is_setup_wanted and self.members:
+        if self.is_setup_elicited and self.members:
             self.latch = (at, now)
-        self.is_setup_wanted = False
+        self.is_setup_elicited = False
 
-    def refuse(self, receiver: int) -> None:
+    def on_error(self, receiver: int) -> None:
         if receiver in self.members:
             self.members[receiver].is_done = True
 
@@ -132,7 +132,7 @@ class Resends:
     def __post_init__(self) -> None:
         self.slots = [None] * (self.most if self.is_group else 1)
 
-    def ask(self, term: int, offset: int, length: int, now: int) -> list[tuple[int, int, int]]:
+    def request(self, term: int, offset: int, length: int, now: int) -> list[tuple[int, int, int]]:
         for action in self.slots:
             if action and action.term == term and 0 <= offset - action.offset < action.length:
                 return []
@@ -170,7 +170,7 @@ class Gaps:
     deadline: int = 0
     naks: int = 0
 
-    def see(self, gap: tuple[int, int, int] | None, now: int) -> tuple[bool, bool]:
+    def scan(self, gap: tuple[int, int, int] | None, now: int) -> tuple[bool, bool]:
         """Return (the gap is new, a NAK is to be sent now)."""
         if gap is None:
             return False, False

@@ -87,7 +87,7 @@ class NaiveMiddlebox:
         for name, raw in frames:
             frame = self._parse(link, name, raw, now_ns)
             before = list(self.waiting)
-            fault = self.rules.strike(frame)
+            fault = self.rules.match(frame)
             detail = 0 if fault is None else self.rules.detail(fault, frame)
             if fault is not None:
                 self._record(fault, frame, detail)

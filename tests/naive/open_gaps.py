@@ -19,7 +19,7 @@ class Gap:
     deadline: int
     naks: int = 0
     in_row: int = 0
-    asked: int | None = None
+    first_nak: int | None = None
 
 
 def missing(term: bytearray, begin: int, end: int) -> list[tuple[int, int]]:
@@ -60,8 +60,8 @@ class OpenGaps:
                 gap.in_row = 0
         self.packet = packet
 
-    def see(
-        self, term: bytearray, hwm: int, may_ask: bool, now: int
+    def scan(
+        self, term: bytearray, hwm: int, may_send_nak: bool, now: int
     ) -> tuple[int, bool, tuple[int, int] | None]:
         """Return (rebuilt offset, whether a gap is new, the range of the NAK to send now)."""
         was_measured = self.repair > 0
@@ -77,13 +77,13 @@ class OpenGaps:
             self._replace_assumption(now)
         is_new = self._find(term, hwm, now)
         reached = self.gaps[0].begin if self.gaps else self.scanned
-        return reached, is_new, self._ask(term, now) if may_ask else None
+        return reached, is_new, self._next_nak(term, now) if may_send_nak else None
 
     def _measure(self, gap: Gap, now: int) -> None:
-        if gap.asked is not None and (gap.naks == 1 or self.repair == 0):
-            self.samples.append(now - gap.asked)
+        if gap.first_nak is not None and (gap.naks == 1 or self.repair == 0):
+            self.samples.append(now - gap.first_nak)
             self.repair, self.deviation = smoothed_time.smoothed(self.samples)
-        gap.asked = None
+        gap.first_nak = None
 
     def _replace_assumption(self, now: int) -> None:
         """Use the first measurement, if it is shorter than the assumption, for all NAKs sent."""
@@ -91,7 +91,7 @@ class OpenGaps:
             if gap.naks and self._expected() < INITIAL_REPAIR:
                 assumed = self._timeout(gap.in_row, INITIAL_REPAIR)
                 gap.deadline += self._timeout(gap.in_row) - assumed
-                if gap.asked is None:
+                if gap.first_nak is None:
                     gap.deadline = max(gap.deadline, now + self._timeout(1))
 
     def _expected(self) -> int:
@@ -119,7 +119,7 @@ class OpenGaps:
         self.scanned = max(self.scanned, hwm)
         return is_new
 
-    def _ask(self, term: bytearray, now: int) -> tuple[int, int] | None:
+    def _next_nak(self, term: bytearray, now: int) -> tuple[int, int] | None:
         for row, gap in enumerate(self.gaps):
             if now < gap.deadline:
                 continue
@@ -133,7 +133,7 @@ class OpenGaps:
             gap.naks += 1
             gap.in_row += 1
             if gap.naks == 1:
-                gap.asked = now
+                gap.first_nak = now
             gap.deadline = now + self._timeout(gap.in_row)
             return left[0]
         return None

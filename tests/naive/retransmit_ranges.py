@@ -22,7 +22,7 @@ class RetransmitRanges:
     most: int
     parts: list[Part] = field(default_factory=list)
 
-    def ask(self, begin: int, end: int, due: int) -> tuple[int, bool]:
+    def request(self, begin: int, end: int, due: int) -> tuple[int, bool]:
         """Return (bytes that are already waiting or in flight, whether there was no room)."""
         known = {unit for part in self.parts for unit in part.units}
         contained, run = 0, None

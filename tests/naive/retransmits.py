@@ -1,7 +1,7 @@
 """Reference implementation of the search for retransmits without a NAK."""
 
 
-def unasked(sendings: list[tuple[int, int]], naks: list[tuple[int, int, int]]) -> list[bool]:
+def unrequested(sendings: list[tuple[int, int]], naks: list[tuple[int, int, int]]) -> list[bool]:
     """Return for each (position, time), in order, whether it lacks a NAK (start, end, time)."""
     wrong = []
     for index, (position, time_ns) in enumerate(sendings):

@@ -254,7 +254,7 @@ async def test_wrong_requests_leave_the_lab_usable(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_a_lab_without_asyncio(tmp_path: Path) -> None:
+def test_a_lab_can_be_controlled_without_asyncio(tmp_path: Path) -> None:
     with open_lab(hosts=["x", "y"], link="x-y", loss="1%", out=tmp_path, folder=tmp_path) as lab:
         service = lab.start("y", python(SERVICE, "${y}"), ready="ready", log_never=["Traceback"])
         with lab.link("x", "y").partitioned():

@@ -9,7 +9,14 @@ import time
 import pytest
 
 from tests.naive.middlebox import NaiveMiddlebox
-from tests.unit.harness.middlebox.made import case, data, fault, setup, status_message, with_more
+from tests.unit.harness.middlebox.synthetic_case import (
+    case,
+    data,
+    fault,
+    setup,
+    status_message,
+    with_more,
+)
 from windtunnel.harness.artifact.middlebox.decision import read_decisions
 from windtunnel.harness.artifact.middlebox.ledger import Ledger
 from windtunnel.harness.artifact.run_dir import RunDir

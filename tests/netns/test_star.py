@@ -5,7 +5,7 @@ import os
 import pytest
 
 from tests.netns.test_relay import PORT, SOURCE_PORT, Bench, unpacked
-from tests.unit.harness.middlebox.made import case, data, fault, setup
+from tests.unit.harness.middlebox.synthetic_case import case, data, fault, setup
 from windtunnel.harness.artifact.middlebox.decision import read_decisions
 from windtunnel.harness.artifact.middlebox.ledger import Ledger
 from windtunnel.harness.middlebox.__main__ import EXIT_HARNESS

@@ -1,9 +1,9 @@
 """A link on loopback with faults of the middlebox's engine, for two drivers on one machine.
 
-    publisher  <-->  [near door | engine | far door]  <-->  receiver
+    publisher  <-->  [near end | engine | far end]  <-->  receiver
 
-A door receives and sends the datagrams of one side. Each side sees the other at one constant
-address, as drivers require: data is sent from the far door's outlet only, and a receiver's feedback
+An end receives and sends the datagrams of one side. Each side sees the other at one constant
+address, as drivers require: data is sent from the far end's outlet only, and a receiver's feedback
 from the socket that the publisher sends to. Datagrams are forwarded only in `turn`, so a link needs
 no thread, and its faults depend on the seed and not on time.
 """
@@ -33,7 +33,7 @@ FRAME_COLUMNS += ("forged", "damaged_from", "damaged_into")
 
 
 @dataclass
-class Door:
+class LinkEnd:
     """One end of a link. A peer that is not given is the source of the first datagram."""
 
     inlet: socket.socket
@@ -49,15 +49,15 @@ class Door:
         self.outlet.close()
 
 
-def unicast_door(peer=None):
-    """Return a door with one socket, which has its own port."""
+def unicast_end(peer=None):
+    """Return an end with one socket, which has its own port."""
     both = _socket()
     both.bind((LOOPBACK, 0))
-    return Door(both, both, peer)
+    return LinkEnd(both, both, peer)
 
 
-def multicast_door(joined, sent_to):
-    """Return a door that receives from one group and sends to another; both are (address, port)."""
+def multicast_end(joined, sent_to):
+    """Return an end that receives from one group and sends to another; both are (address, port)."""
     inlet, outlet = _socket(), _socket()
     inlet.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     inlet.bind(joined)
@@ -65,7 +65,7 @@ def multicast_door(joined, sent_to):
     inlet.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, member)
     outlet.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, socket.inet_aton(LOOPBACK))
     outlet.bind((LOOPBACK, 0))
-    return Door(inlet, outlet, sent_to)
+    return LinkEnd(inlet, outlet, sent_to)
 
 
 def _socket():
@@ -76,10 +76,10 @@ def _socket():
 
 
 class BadLink:
-    """Two doors with an engine between them; `turn` forwards datagrams that arrived or are due."""
+    """Two ends with an engine between them; `turn` forwards datagrams that arrived or are due."""
 
     def __init__(self, near, far, case, now_ns=time.monotonic_ns):
-        self.doors = near, far
+        self.ends = near, far
         self._now_ns = now_ns
         self._engine = make_engine(
             case, datagram_length_max=DATAGRAM_LENGTH_MAX, envelope_length_max=0
@@ -87,19 +87,19 @@ class BadLink:
         self._received = np.zeros(DATAGRAM_LENGTH_MAX + 1, np.uint8)
 
     def close(self):
-        for door in self.doors:
-            door.close()
+        for end in self.ends:
+            end.close()
 
     def turn(self):
-        for direction, door in enumerate(self.doors):
+        for direction, end in enumerate(self.ends):
             for _ in range(BATCH_MAX):
                 try:
-                    length, source = door.inlet.recvfrom_into(self._received)
+                    length, source = end.inlet.recvfrom_into(self._received)
                 except BlockingIOError:
                     break
                 assert length <= DATAGRAM_LENGTH_MAX
-                if direction == TO_FAR and door.inlet is door.outlet:
-                    door.peer = door.peer or source
+                if direction == TO_FAR and end.inlet is end.outlet:
+                    end.peer = end.peer or source
                 self._offer(length, direction)
         assert rules_engine.release(self._engine, self._now_ns())
         self._flush()
@@ -112,10 +112,10 @@ class BadLink:
     def _flush(self):
         outbox = self._engine.outbox
         for entry in outbox.datagrams[: outbox.counts[COUNT]]:
-            door = self.doors[1 - entry["link"]]
+            end = self.ends[1 - entry["link"]]
             datagram = outbox.buf[entry["at"] : entry["at"] + entry["length"]]
-            assert door.peer, "feedback for a side that has sent nothing yet"
-            door.outlet.sendto(datagram.data, door.peer)
+            assert end.peer, "feedback for a side that has sent nothing yet"
+            end.outlet.sendto(datagram.data, end.peer)
         empty(outbox)
 
     @property

@@ -5,14 +5,14 @@
     mdc-manual    publication -> each destination that its client adds
     multicast     publication -> group; feedback goes to the next group
 
-Across a link, the publication's side sends only to the near door, the receiver's side to the far
+Across a link, the publication's side sends only to the near end, the receiver's side to the far
 one. Each of several endpoints has its own link, with its own losses; the receivers of a group share
 one. A group has receivers in both drivers, so that both send NAKs and get retransmits.
 """
 
 from dataclasses import dataclass, field
 
-from tests.peer.bad_link import LOOPBACK, BadLink, link_case, multicast_door, unicast_door
+from tests.peer.bad_link import LOOPBACK, BadLink, link_case, multicast_end, unicast_end
 from tests.peer.ports import free_port, free_ports
 
 STREAM_ID, TERM_LENGTH = 1001, 65_536
@@ -66,9 +66,9 @@ def _unicast(links):
     port = free_port()
     far = near = f"{LOOPBACK}:{port}"
     if links.are_wanted:
-        door = unicast_door()
-        links.between(door, unicast_door((LOOPBACK, port)))
-        near = door.address
+        end = unicast_end()
+        links.between(end, unicast_end((LOOPBACK, port)))
+        near = end.address
     return Layout(
         f"aeron:udp?endpoint={near}|{STREAM}",
         [f"aeron:udp?endpoint={far}|{WINDOW}"],
@@ -80,10 +80,10 @@ def _dynamic(links):
     control, *ports = free_ports(1 + GROUP_RECEIVERS)
     controls = [f"{LOOPBACK}:{control}"] * len(ports)
     if links.are_wanted:
-        doors = [unicast_door((LOOPBACK, port)) for port in ports]
-        for door in doors:
-            links.between(unicast_door((LOOPBACK, control)), door)
-        controls = [door.address for door in doors]
+        ends = [unicast_end((LOOPBACK, port)) for port in ports]
+        for end in ends:
+            links.between(unicast_end((LOOPBACK, control)), end)
+        controls = [end.address for end in ends]
     return Layout(
         f"aeron:udp?control={LOOPBACK}:{control}|control-mode=dynamic|{_flow_control()}|{STREAM}",
         [
@@ -98,10 +98,10 @@ def _manual(links):
     ports = free_ports(GROUP_RECEIVERS)
     nears = [f"{LOOPBACK}:{port}" for port in ports]
     if links.are_wanted:
-        doors = [unicast_door() for _ in ports]
-        for door, port in zip(doors, ports, strict=True):
-            links.between(door, unicast_door((LOOPBACK, port)))
-        nears = [door.address for door in doors]
+        ends = [unicast_end() for _ in ports]
+        for end, port in zip(ends, ports, strict=True):
+            links.between(end, unicast_end((LOOPBACK, port)))
+        nears = [end.address for end in ends]
     return Layout(
         f"aeron:udp?control-mode=manual|{_flow_control()}|{STREAM}",
         [f"aeron:udp?endpoint={LOOPBACK}:{port}|{WINDOW}" for port in ports],
@@ -116,8 +116,8 @@ def _multicast(links):
     near = far = f"endpoint={data}:{near_port}"
     if links.are_wanted:
         links.between(
-            multicast_door((data, near_port), (control, near_port)),
-            multicast_door((far_control, far_port), (far_data, far_port)),
+            multicast_end((data, near_port), (control, near_port)),
+            multicast_end((far_control, far_port), (far_data, far_port)),
         )
         far = f"endpoint={far_data}:{far_port}"
     receiving = f"aeron:udp?{far}|interface={LOOPBACK}|{WINDOW}"

@@ -11,13 +11,13 @@ from tests.peer.bad_link import (
     TO_NEAR,
     BadLink,
     link_case,
-    multicast_door,
-    unicast_door,
+    multicast_end,
+    unicast_end,
 )
 from tests.peer.impairments import BAD, LATE_NS, expected_frames, expected_losses
 from tests.peer.layouts import GROUPS, TERM_LENGTH
 from tests.peer.ports import free_ports
-from tests.unit.harness.middlebox.made import INITIAL, data, nak, setup, status_message
+from tests.unit.harness.middlebox.synthetic_case import INITIAL, data, nak, setup, status_message
 
 STREAM_ID, SEED = 1001, 7
 
@@ -50,9 +50,9 @@ def plain_socket(stack, peer=None):
 def unicast_link(stack, faults, clock=None, seed=SEED):
     """Return a connected publisher, a receiver, and the link between them."""
     receiver = plain_socket(stack)
-    near = unicast_door()
+    near = unicast_end()
     case = link_case(STREAM_ID, TERM_LENGTH, faults, seed)
-    link = BadLink(near, unicast_door(receiver.getsockname()), case, (clock or Clock()).now_ns)
+    link = BadLink(near, unicast_end(receiver.getsockname()), case, (clock or Clock()).now_ns)
     stack.callback(link.close)
     return plain_socket(stack, near.inlet.getsockname()), receiver, link
 
@@ -90,16 +90,16 @@ def test_a_link_connects_two_groups(stack):
     data_group, control, far_data, far_control = GROUPS
     near_port, far_port = free_ports(2)
     link = BadLink(
-        multicast_door((data_group, near_port), (control, near_port)),
-        multicast_door((far_control, far_port), (far_data, far_port)),
+        multicast_end((data_group, near_port), (control, near_port)),
+        multicast_end((far_control, far_port), (far_data, far_port)),
         link_case(STREAM_ID, TERM_LENGTH, (), SEED),
     )
     stack.callback(link.close)
-    publisher = multicast_door((control, near_port), (data_group, near_port))
-    receiver = multicast_door((far_data, far_port), (far_control, far_port))
-    for door in (publisher, receiver):
-        stack.callback(door.close)
-        door.inlet.settimeout(5.0)
+    publisher = multicast_end((control, near_port), (data_group, near_port))
+    receiver = multicast_end((far_data, far_port), (far_control, far_port))
+    for end in (publisher, receiver):
+        stack.callback(end.close)
+        end.inlet.settimeout(5.0)
     publisher.outlet.sendto(setup(), publisher.peer)
     link.turn()
     assert receiver.inlet.recv(65_536) == setup()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.peer.doomed_client import COUNTER_TYPE
+from tests.peer.killed_client import COUNTER_TYPE
 from tests.peer.processes import process, real_driver_process
 from tests.peer.streams import channel, until
 from windtunnel.driver.client import Aeron, ClientContext, DriverTimeoutError
@@ -51,7 +51,7 @@ def test_the_driver_frees_all_resources_of_a_killed_client(tmp_path):
     with (
         real_driver_process(directory, **HASTE),
         Aeron(directory) as observer,
-        process("tests.peer.doomed_client", directory, channel()) as killed,
+        process("tests.peer.killed_client", directory, channel()) as killed,
     ):
         words = killed.stdout.readline().split()
         assert words[0] == "ready"

@@ -84,7 +84,9 @@ def test_the_log_of_an_image_is_counted_twice_and_no_log_is_subtracted(client, i
         until(lambda count=remaining: mapped() - before == count * LOG_LENGTH, "the counter")
 
 
-def test_the_source_of_a_rejection_over_ipc(client, is_real, rejections):
+def test_the_real_driver_reports_another_source_of_a_rejection_over_ipc(
+    client, is_real, rejections
+):
     subscription = client.add_subscription(IPC, STREAM_ID)
     client.add_exclusive_publication(IPC, STREAM_ID)
     until(lambda: subscription.images, "an image")

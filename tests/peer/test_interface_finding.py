@@ -21,7 +21,7 @@ def channel():
     return f"aeron:udp?endpoint=127.0.0.1:{free_port()}|{INTERFACE}"
 
 
-def test_the_real_driver_ends(tmp_path):
+def test_the_real_driver_crashes(tmp_path):
     directory = tmp_path / "aeron"
     context = ClientContext(dir=directory, error_handler=lambda error: None)
     with real_driver_process(directory) as driver, Aeron(context=context) as client:

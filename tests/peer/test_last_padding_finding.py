@@ -41,7 +41,7 @@ def channel(request):
     )
 
 
-def test_the_real_client_accepts_a_message_that_nobody_receives(tmp_path, channel):
+def test_the_real_client_accepts_a_message_that_is_never_delivered(tmp_path, channel):
     with real_driver(tmp_path) as directory, Aeron(directory) as client:
         publisher = pyaeron.Aeron(dir=str(directory))
         stream = Ending(client, publisher, channel)

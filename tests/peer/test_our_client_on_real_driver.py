@@ -68,7 +68,7 @@ def received(subscription, count):
     return seen
 
 
-def test_counters(client):
+def test_counters_are_added_shared_and_removed(client):
     counter = client.add_counter(1101, b"key", "mine")
     assert (counter.label, counter.increment(), counter.get()) == ("mine", 0, 1)
     static = client.add_static_counter(1102, 77, b"", "stays")
@@ -83,7 +83,7 @@ def test_counters(client):
     assert client.errors == []
 
 
-def test_send_destinations(client):
+def test_destinations_of_a_publication_are_added_and_removed(client):
     subscription = client.add_subscription(ANY_PORT, STREAM_ID)
     until(lambda: subscription.try_resolve_channel_endpoint_port(), "the port")
     where = subscription.try_resolve_channel_endpoint_port()
@@ -110,7 +110,7 @@ def test_send_destinations(client):
     assert [type(error) for error in client.errors] == [RegistrationError]
 
 
-def test_receive_destinations(client):
+def test_destinations_of_a_subscription_are_added_and_removed(client):
     subscription = client.add_subscription("aeron:udp?control-mode=manual", STREAM_ID)
     subscription.add_destination(ANY_PORT)
     until(lambda: subscription.resolved_endpoint, "the port")
@@ -153,7 +153,7 @@ def test_a_revoked_stream_ends_at_once(client, where):
     assert not image.is_end_of_stream or image.position > 0
 
 
-def test_session_ids_and_rejected_commands(client):
+def test_session_ids_are_assigned_and_a_rejected_command_is_an_error(client):
     first = client.next_session_id(STREAM_ID)
     assert client.next_session_id(STREAM_ID) != first
     publication = client.add_exclusive_publication(f"{channel()}|session-id={first}", STREAM_ID)

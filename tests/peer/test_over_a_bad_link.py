@@ -13,8 +13,8 @@ from tests.peer.bad_link import TO_FAR
 from tests.peer.driver_facts import ERRORS, OVER_RUNS, RETRANSMITS_SENT
 from tests.peer.impairments import BAD, data_bytes, expected_losses
 from tests.peer.layouts import KINDS, TERM_LENGTH
-from tests.peer.passage import NAK_BACKOFF_NS, NAK_DELAY_NS, NAK_DELAYS_A_RETRY, passage
 from tests.peer.streams import MESSAGES
+from tests.peer.transfer import NAK_BACKOFF_NS, NAK_DELAY_NS, NAK_DELAYS_A_RETRY, start_transfer
 from windtunnel.harness.dissect.driver_files import counter_key as counter
 
 pytest.importorskip("pyaeron", reason="the real Aeron (pyaeron) is not installed")
@@ -29,7 +29,7 @@ TERMS_MIN = 5
 @pytest.mark.parametrize("drivers", DIRECTIONS, ids="-to-".join)
 @pytest.mark.parametrize("kind", KINDS)
 def test_without_loss_no_naks_are_sent(tmp_path, kind, drivers):
-    with passage(tmp_path, kind, drivers, clients=drivers) as transfer:
+    with start_transfer(tmp_path, kind, drivers, clients=drivers) as transfer:
         check_delivery(transfer)
         assert (transfer.naks_sent(), transfer.naks_received()) == (0, 0)
         assert transfer.near.total(RETRANSMITS_SENT) == 0
@@ -42,7 +42,7 @@ def test_without_loss_no_naks_are_sent(tmp_path, kind, drivers):
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_bad_link_is_repaired(tmp_path, kind, drivers, clients):
     clients = drivers if clients == "own" else drivers[::-1]
-    with passage(tmp_path, kind, drivers, clients, BAD, SEED) as transfer:
+    with start_transfer(tmp_path, kind, drivers, clients, BAD, SEED) as transfer:
         check_delivery(transfer)
         for index, link in enumerate(transfer.layout.links):
             check_repair(link, SEED + index)

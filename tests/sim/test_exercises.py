@@ -13,14 +13,14 @@ NAMES = ["freed-streams", "local-streams", "parameters", "remote-streams", "scri
 
 @pytest.mark.full(keep=2)
 @pytest.mark.parametrize("name", NAMES)
-def test_coverage_passes(name, tmp_path):
+def test_coverage_scenario_passes(name, tmp_path):
     result = run(FOLDER / f"{name}.yaml", tmp_path)
     assert result.outcome == "PASS", result.reason
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("name", NAMES)
-def test_coverage_passes_with_the_real_driver(name, tmp_path):
+def test_coverage_scenario_passes_with_the_real_driver(name, tmp_path):
     with real_runs(tmp_path) as run_with_real:
         result, _ = run_with_real(FOLDER / f"{name}.yaml")
     assert result.outcome == "PASS", result.reason

@@ -101,7 +101,7 @@ def judged(tmp_path_factory):
 
 @pytest.mark.full(keep=2)
 @pytest.mark.parametrize("name", CLASSES.values(), ids=CLASSES)
-def test_each_class_of_fault_passes(name, judged):
+def test_a_scenario_of_each_class_of_fault_passes(name, judged):
     result, folder = judged(name)
     assert result.outcome == "PASS", result.reason
     for host in ("a", "b"):
@@ -113,6 +113,6 @@ def test_each_class_of_fault_passes(name, judged):
 
 @pytest.mark.full
 @pytest.mark.parametrize("name", FURTHER_CLASSES.values(), ids=FURTHER_CLASSES)
-def test_each_further_class_of_fault_passes(name, judged):
+def test_a_scenario_of_each_further_class_of_fault_passes(name, judged):
     result, _ = judged(name)
     assert result.outcome == "PASS", result.reason

@@ -21,7 +21,7 @@ def trials_of(folder, *arguments):
 @pytest.mark.full
 @pytest.mark.parametrize("drivers", ["mixed", "pyaeron"])
 @pytest.mark.parametrize("seeds", [2, 300])
-def test_seeds_hold(tmp_path, drivers, seeds):
+def test_seeds_cause_no_violation(tmp_path, drivers, seeds):
     code, trials, errors = trials_of(tmp_path, "--driver", drivers, "--seeds", str(seeds))
     assert [each for each in trials if each["violation"] or each["defect"]] == []
     assert (code, len(trials)) == (0, seeds), errors

@@ -96,7 +96,7 @@ faults:
 
 
 @pytest.mark.full
-def test_thirty_two_hosts(tmp_path):
+def test_losses_before_the_fan_out_are_the_same_for_thirty_two_hosts(tmp_path):
     path = scenario(tmp_path, 32, channel="fc=min,g:/31")
     path.write_text(path.read_text().replace("messages: 200", "messages: 50"))
     result = run(path, tmp_path)

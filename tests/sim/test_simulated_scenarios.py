@@ -77,7 +77,7 @@ def test_a_killed_driver_is_recorded(tmp_path):
         ("nak-when-unreliable", UNRELIABLE, "no_naks"),
     ],
 )
-def test_sabotage_fails(sabotage, name, check, tmp_path):
+def test_a_sabotaged_run_fails_in_the_intended_check(sabotage, name, check, tmp_path):
     result = run(shortened(name, tmp_path, "2MiB"), tmp_path, sabotage=sabotage)
     assert result.outcome == "FAIL"
     assert result.reason.startswith(check)

@@ -30,7 +30,7 @@ pytestmark = pytest.mark.timeout(900)
 
 
 @pytest.mark.parametrize("seeds", [SEEDS // 200, pytest.param(SEEDS, marks=pytest.mark.full)])
-def test_seeds_hold(tmp_path, seeds):
+def test_seeds_cause_no_violation(tmp_path, seeds):
     code, lines, errors = swarm(tmp_path, "--seeds", str(seeds), "--jobs", "2")
     bad = [each for each in lines[:-1] if each["violation"] or each["defect"]]
     assert not bad, bad[0]
@@ -40,7 +40,7 @@ def test_seeds_hold(tmp_path, seeds):
 
 
 @pytest.mark.parametrize("seeds", [8, pytest.param(SEEDS, marks=pytest.mark.full)])
-def test_seeds_hold_with_recovery_modes(tmp_path, seeds):
+def test_seeds_cause_no_violation_with_recovery_modes(tmp_path, seeds):
     order = SwarmSpec(0, seeds, 0.0, 1, None, "", as_json=False, keep=None, modes=True)
     trials = Swarm(order, tmp_path)
     trials.run()
@@ -161,7 +161,7 @@ def test_a_stall_is_recognised_after_its_image_was_replaced(tmp_path):
     assert "snd-pos 131072" in stall
 
 
-def test_stream_with_a_smaller_window_heals(tmp_path):
+def test_a_stream_with_a_smaller_window_recovers(tmp_path):
     outcome = Trial(stalling(32_768), tmp_path).run()
     assert (outcome.violation, outcome.stalls) == ("", ())
 

@@ -109,7 +109,7 @@ def transfer(lab, seed, channel):
     is_whole = lab.value(rebuilt) == end
     if is_whole:
         assert image.log[:end].tobytes() == publication_log.log[:end].tobytes()
-    lab.ask(RemoveSubscription(lab.client, lab.next_id(), subscription))
+    lab.request(RemoveSubscription(lab.client, lab.next_id(), subscription))
     assert until(lab, lambda: not any(path.exists() for path in files))
     lab.take()
     return is_whole

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from random import Random
 
-from tests.stand_ins import made_capture as made
+from tests.stand_ins import synthetic_capture as made
 
 STEP, TERM_LENGTH = 64, 65_536
 US, MS = 1_000, 1_000_000

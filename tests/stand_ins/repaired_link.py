@@ -11,7 +11,7 @@ import itertools
 import random
 from typing import NamedTuple
 
-from tests.stand_ins import made_capture as made
+from tests.stand_ins import synthetic_capture as made
 
 STEP, FRAMES_A_TERM, SPACING_NS, WAY_NS = 256, 256, 20_000, 100_000
 NAK_DELAY_NS, NAK_AGAIN_NS = 500_000, 1_000_000

@@ -5,7 +5,7 @@ from xml.etree import ElementTree as Tree
 
 import pytest
 
-from tests.unit.reports.made_matrix import make_matrix
+from tests.unit.reports.synthetic_matrix import make_matrix
 from windtunnel.harness.artifact.run.suite import Suite
 from windtunnel.reports.junit import junit_xml
 from windtunnel.reports.markdown import ROWS_MAX, summary

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from tests.unit.harness.artifact.run.test_comparison import FIRST
-from tests.unit.reports.made_matrix import make_matrix
-from tests.unit.reports.made_suite import Made, make_run, make_suite, verdict_document
+from tests.unit.reports.synthetic_matrix import make_matrix
+from tests.unit.reports.synthetic_suite import RunParameters, make_run, make_suite, verdict_document
 from tests.unit.reports.test_matrix_page import write
 from windtunnel.harness.artifact.documents import write_document
 from windtunnel.harness.artifact.run.manifest import Manifest
@@ -20,7 +20,7 @@ from windtunnel.reports.matrix_page import write_matrix_page
 from windtunnel.reports.page import write_suite_report
 from windtunnel.reports.series import read_series
 
-SMALL = Made(frame_count=200)
+SMALL = RunParameters(frame_count=200)
 
 
 def with_results(run: RunDir, row=FIRST) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.unit.reports.made_suite import Made, make_suite
+from tests.unit.reports.synthetic_suite import RunParameters, make_suite
 from windtunnel.harness.artifact.compressed_file import compress_file
 from windtunnel.harness.artifact.run_dir import RunDir
 from windtunnel.harness.cli.root import main
@@ -20,7 +20,7 @@ from windtunnel.reports.series import read_series
 @pytest.fixture
 def runs(tmp_path: Path) -> tuple[RunDir, RunDir]:
     """Make a run twice: with plain captures, and with compressed ones."""
-    (plain,) = make_suite(tmp_path / "plain", Made(frame_count=150)).runs()
+    (plain,) = make_suite(tmp_path / "plain", RunParameters(frame_count=150)).runs()
     packed = RunDir(tmp_path / "packed" / plain.path.name)
     shutil.copytree(plain.path, packed.path)
     for host in ("a", "b"):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.reports.made_matrix import make_matrix
+from tests.unit.reports.synthetic_matrix import make_matrix
 from tests.unit.reports.test_page import read
 from windtunnel.harness.artifact.documents import DocumentError
 from windtunnel.harness.artifact.run.matrix import Matrix

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.reports.made_suite import EPOCH_NS, MS, Made, make_suite
+from tests.unit.reports.synthetic_suite import EPOCH_NS, MS, RunParameters, make_suite
 from windtunnel.harness.artifact.documents import DocumentError, read_document, write_document
 from windtunnel.harness.artifact.run.manifest import Manifest, Phase, SubjectFacts
 from windtunnel.harness.artifact.run.observed import (
@@ -26,7 +26,7 @@ from windtunnel.reports.evidence import ANALYSIS_SCHEMA, read_run, worst
 from windtunnel.reports.page import write_run_report, write_suite_report
 from windtunnel.reports.series import read_series
 
-SMALL = Made(frame_count=150)
+SMALL = RunParameters(frame_count=150)
 PAGE_BYTES_MAX = 8_000_000
 VOID = {"meta", "link", "br", "img", "input", "path"}
 

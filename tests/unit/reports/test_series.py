@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.unit.reports.made_suite import (
+from tests.unit.reports.synthetic_suite import (
     SESSION_ID,
-    Made,
+    RunParameters,
     announce,
     make_case,
     make_run,
@@ -21,17 +21,17 @@ from windtunnel.reports.counter_lines import Line
 from windtunnel.reports.marks import Marks
 from windtunnel.reports.series import RunSeries, StreamSeries, read_series
 
-MADE = Made(frame_count=800, loss=0.05)
+MADE = RunParameters(frame_count=800, loss=0.05)
 LINES = ["pub-lmt", "snd-lmt", "snd-pos", "rcv-hwm", "rcv-pos", "sub-pos"]
 
 
-def made(folder: Path, given: Made = MADE) -> RunDir:
+def made(folder: Path, given: RunParameters = MADE) -> RunDir:
     run = RunDir(folder)
     make_run(run, "loss/reliable-2pct", given, "PASS")
     return run
 
 
-def lost_count(given: Made, ordinal: int) -> int:
+def lost_count(given: RunParameters, ordinal: int) -> int:
     case = make_case("x", given)
     line = timeline(
         replace(given, seed=given.seed * 10 + ordinal), case.traffic[ordinal].term_length, 0

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.naive.barrier import wait_for_all
 from tests.naive.counters import NaiveCounter, NaiveManager, find
-from tests.naive.gate import pass_together
 from windtunnel.driver.base.arith import I64_MAX
 from windtunnel.driver.base.atomics import get_i64, put_i32, put_i64
 from windtunnel.driver.base.clock import ManualClock
@@ -64,19 +64,20 @@ def test_a_proposed_maximum_only_raises(value: int, rises: bool, after: int) -> 
 
 
 @kernel
-def add_many(values, counter_id, count, gate, who):
+def add_many(values, counter_id, count, arrived, thread):
     """Add one, `count` times, concurrently with others."""
-    pass_together(gate, who)
+    wait_for_all(arrived, thread)
     for _ in range(count):
         counters.add_atomic(values, counter_id, 1)
 
 
 def test_atomic_adds_lose_nothing() -> None:
-    values, gate = np.zeros(2 * 128, dtype=np.uint8), np.zeros(2 * 8, dtype=np.uint8)
+    values, arrived = np.zeros(2 * 128, dtype=np.uint8), np.zeros(2 * 8, dtype=np.uint8)
     count = 1_000 if JIT_DISABLED else 10_000_000
     add_many(values, 0, 1, np.zeros(8, dtype=np.uint8), 0)
     threads = [
-        threading.Thread(target=add_many, args=(values, 1, count, gate, who)) for who in range(2)
+        threading.Thread(target=add_many, args=(values, 1, count, arrived, thread))
+        for thread in range(2)
     ]
     for thread in threads:
         thread.start()

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.naive.gate import pass_together
+from tests.naive.barrier import wait_for_all
 from tests.naive.ring import NaiveRing, Record
 from windtunnel.driver.base import system
 from windtunnel.driver.base.atomics import add_i64, get_i64, put_i32, put_i64
@@ -432,21 +432,21 @@ def test_many_threads_lose_nothing() -> None:
 
 
 @kernel
-def claim_many(ring, places, gate, who):
+def claim_many(ring, places, arrived, thread):
     """Make a claim for each entry of `places`, concurrently with others."""
-    pass_together(gate, who)
+    wait_for_all(arrived, thread)
     for index in range(places.size):
         places[index] = ring_buffer.claim(ring, TYPE, 8)
 
 
 def test_claims_do_not_overlap() -> None:
     count = 200 if JIT_DISABLED else 100_000
-    ring, gate = make_ring(1 << 22), np.zeros(2 * 8, dtype=np.uint8)
+    ring, arrived = make_ring(1 << 22), np.zeros(2 * 8, dtype=np.uint8)
     parts = [np.zeros(count, dtype=np.int64) for _ in range(2)]
     claim_many(make_ring(), np.zeros(1, dtype=np.int64), np.zeros(8, dtype=np.uint8), 0)
     threads = [
-        threading.Thread(target=claim_many, args=(ring, part, gate, who))
-        for who, part in enumerate(parts)
+        threading.Thread(target=claim_many, args=(ring, part, arrived, thread))
+        for thread, part in enumerate(parts)
     ]
     for thread in threads:
         thread.start()
@@ -457,21 +457,21 @@ def test_claims_do_not_overlap() -> None:
 
 
 @kernel
-def take_ids(ring, taken, gate, who):
+def take_ids(ring, taken, arrived, thread):
     """Fill `taken` with correlation ids, concurrently with others."""
-    pass_together(gate, who)
+    wait_for_all(arrived, thread)
     for index in range(taken.size):
         taken[index] = ring_buffer.next_correlation_id(ring)
 
 
 def test_no_correlation_id_is_returned_twice() -> None:
-    ring, gate = make_ring(), np.zeros(2 * 8, dtype=np.uint8)
+    ring, arrived = make_ring(), np.zeros(2 * 8, dtype=np.uint8)
     share = 500 if JIT_DISABLED else 1_000_000
     parts = [np.zeros(share, dtype=np.int64) for _ in range(2)]
     take_ids(make_ring(), np.zeros(1, dtype=np.int64), np.zeros(8, dtype=np.uint8), 0)
     threads = [
-        threading.Thread(target=take_ids, args=(ring, part, gate, who))
-        for who, part in enumerate(parts)
+        threading.Thread(target=take_ids, args=(ring, part, arrived, thread))
+        for thread, part in enumerate(parts)
     ]
     for thread in threads:
         thread.start()

@@ -87,7 +87,7 @@ class Lab:
         status = ring_buffer.write(self.cnc.to_driver, int(type_id), source, 0, len(content))
         assert status == ring_buffer.OK
 
-    def ask(self, command: Any) -> list[Any]:
+    def request(self, command: Any) -> list[Any]:
         """Send a command, run duty cycles, and return the driver's responses."""
         self.post(command.TYPE_ID, command.encode())
         self.turn(3)
@@ -180,7 +180,7 @@ class Lab:
     def add(self, kind: Any, channel: str, stream: int = STREAM) -> tuple[int, list[Any]]:
         """Send an Add command. Returns its correlation id and its responses."""
         correlation_id = self.next_id()
-        responses = self.ask(kind(self.client, correlation_id, stream, channel))
+        responses = self.request(kind(self.client, correlation_id, stream, channel))
         return correlation_id, [item for item in responses if not isinstance(item, CounterReady)]
 
     def claim_command(self, length: int) -> None:

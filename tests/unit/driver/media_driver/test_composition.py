@@ -24,16 +24,14 @@ def taken_in_a_turn(driver, to):
 
 
 @pytest.mark.parametrize(("capacity", "expected"), [(None, 64), (1, 1), (4, 4), (16, 16)])
-def test_a_turn_of_the_receiver_takes_as_many_datagrams_as_the_setting_says(
-    tmp_path, capacity, expected
-):
+def test_the_receiver_takes_as_many_datagrams_per_turn_as_configured(tmp_path, capacity, expected):
     with patient_lab(tmp_path / "aeron", receiver_io_vector_capacity=capacity) as driver:
         driver.add(AddSubscription, CHANNEL)
         assert taken_in_a_turn(driver, SUBSCRIBED) == expected
 
 
 @pytest.mark.parametrize(("capacity", "expected"), [(None, 16), (1, 1), (4, 4), (16, 16)])
-def test_a_turn_of_the_sender_takes_as_many_control_frames_as_the_setting_says(
+def test_the_sender_takes_as_many_control_frames_per_turn_as_configured(
     tmp_path, capacity, expected
 ):
     with patient_lab(tmp_path / "aeron", sender_io_vector_capacity=capacity) as driver:

@@ -87,7 +87,7 @@ def test_all_invalid_settings_are_named_together():
         ("resolver_self_resolution_interval_ns", 1_000_000, 999_999),
     ],
 )
-def test_values_at_each_bound_and_beyond(name, good, bad):
+def test_values_are_accepted_up_to_each_bound_and_rejected_beyond(name, good, bad):
     Context(**{name: good}).conclude()
     with pytest.raises(ConfigurationError, match=SETTINGS[name].variable):
         Context(**{name: bad}).conclude()

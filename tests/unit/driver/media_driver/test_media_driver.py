@@ -24,7 +24,7 @@ def test_the_directory_of_an_active_driver_is_rejected(tmp_path):
 
 def test_the_directory_of_a_dead_driver_is_recreated(tmp_path):
     first = Lab(tmp_path / "aeron", ManualClock())
-    first.ask(AddExclusivePublication(first.next_id(), first.next_id(), STREAM, TO_PEER))
+    first.request(AddExclusivePublication(first.next_id(), first.next_id(), STREAM, TO_PEER))
     left_behind = tmp_path / "aeron" / "images" / "99.logbuffer"
     left_behind.write_text("x")
     later = ManualClock(epoch_ms=first.clock.epoch_ms + 10_001)
@@ -38,7 +38,7 @@ def test_the_directory_of_a_dead_driver_is_recreated(tmp_path):
 
 def test_a_clean_shutdown_leaves_the_cnc_file_and_no_logs(tmp_path):
     driver = Lab(tmp_path / "aeron", ManualClock())
-    driver.ask(AddExclusivePublication(driver.next_id(), driver.next_id(), STREAM, TO_PEER))
+    driver.request(AddExclusivePublication(driver.next_id(), driver.next_id(), STREAM, TO_PEER))
     driver.close()
     left = sorted(str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*") if p.is_file())
     assert left == ["aeron/cnc.dat", "aeron/loss-report.dat"]
@@ -75,7 +75,7 @@ def test_threads_start_respond_and_end(tmp_path, mode):
     cnc.close()
 
 
-def test_any_valid_settings_create_a_driver(tmp_path):
+def test_a_driver_is_created_with_the_smallest_buffers(tmp_path):
     smallest = {
         "counters_buffer_length": 1 << 20,
         "error_buffer_length": 4 << 20,

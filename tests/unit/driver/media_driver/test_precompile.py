@@ -13,9 +13,9 @@ from windtunnel.driver.kernels.native_kernel import NativeKernel
 from windtunnel.driver.media_driver import precompile
 
 DRIVER = Path(precompile.__file__).parents[1]
-ROOMS = ("media_driver", "media", "cnc", "logbuffer")
-"""Where the conductor's Python is."""
-WITH_THE_DRIVER = {
+PACKAGES = ("media_driver", "media", "cnc", "logbuffer")
+"""The packages whose Python runs in the conductor."""
+COMPILED_AT_START = {
     "windtunnel.driver.base.idle.after_turn",
     "windtunnel.driver.cnc.ring_buffer_reader.read",
     "windtunnel.driver.media.transport.receive",
@@ -33,7 +33,7 @@ WITH_THE_DRIVER = {
     "windtunnel.driver.media_driver.conductor.shared_agents.run_network",
 }
 """Compiled when a driver or its resolver's socket is made; what `invoke` calls, by its caller."""
-OF_CLIENTS = {
+CALLED_BY_CLIENTS = {
     "windtunnel.driver.cnc.broadcast.latest_position",
     "windtunnel.driver.logbuffer.descriptor.raw_tail_acquire",
     "windtunnel.driver.logbuffer.descriptor.session_id",
@@ -129,11 +129,11 @@ def called_from_python(path):
 @pytest.mark.skipif(jit.JIT_DISABLED, reason="without machine code no function is a kernel")
 def test_every_kernel_called_from_python_is_precompiled():
     files = [DRIVER / "base" / "clock.py"]
-    files += [file for room in ROOMS for file in (DRIVER / room).rglob("*.py")]
+    files += [file for package in PACKAGES for file in (DRIVER / package).rglob("*.py")]
     called = set().union(*(called_from_python(file) for file in files if file.stem != "at_hand"))
     precompiled = {full_name(each) for _, kernels in precompile.CALLS for each in kernels}
     assert len(precompiled) > 90
-    assert called - precompiled == WITH_THE_DRIVER | OF_CLIENTS
+    assert called - precompiled == COMPILED_AT_START | CALLED_BY_CLIENTS
     assert precompiled - called == set()
 
 

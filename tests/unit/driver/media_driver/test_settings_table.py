@@ -22,7 +22,7 @@ def test_every_setting_is_listed_with_its_default_and_bounds():
     assert found["timer_interval_ns"]["bounds"] == "at least 1us"
 
 
-def test_a_configuration_says_where_each_value_came_from():
+def test_a_configuration_shows_the_origin_of_each_value():
     context = Context(mtu_length=8192, random_loss=RandomLoss(0.5, 7, 2), receiver_group_tag=9)
     text = settings_table.configuration(
         context, lambda variable: "-D" if variable == "AERON_MTU_LENGTH" else "default"

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.unit.harness.bench.made_archive import MadeLoads
+from tests.unit.harness.bench.fake_archive import FakeLoads
 from windtunnel.harness.artifact.run.bench_board import Command, Fault, State
 from windtunnel.harness.bench import archive
 from windtunnel.harness.bench.archive import Turn, message_count, values_of
@@ -19,13 +19,13 @@ COUNT = 762
 
 @pytest.fixture
 def measure(tmp_path, monkeypatch):
-    """Measure an archive whose load behaves as given to `MadeLoads`."""
+    """Measure an archive whose load behaves as given to `FakeLoads`."""
 
     def made(*, alive_for=1_000, compiled=False, settings=None, **options):
-        loads = MadeLoads(**options)
+        loads = FakeLoads(**options)
         monkeypatch.setattr(archive, "Loads", loads)
         monkeypatch.setattr(archive, "compiled_between", lambda *_: compiled)
-        host = MadeHost(loads, tmp_path, alive_for)
+        host = FakeHost(loads, tmp_path, alive_for)
         settings = settings or BenchSettings(
             recording_bytes=1 << 20, warm_up_s=0.0, seconds=0.0, term_length="1m"
         )
@@ -34,7 +34,7 @@ def measure(tmp_path, monkeypatch):
     return made
 
 
-class MadeHost:
+class FakeHost:
     """An archive that takes a microsecond of processor time a turn and ends after `alive_for`."""
 
     def __init__(self, loads, folder, alive_for):

@@ -12,10 +12,10 @@ from windtunnel.harness.bench.plan import CASES, Channels
 BY_NAME = {case.name: case for case in CASES}
 
 
-class MadeProcess:
+class FakeProcess:
     """A process that lives until it is killed, or has ended with `code`."""
 
-    made: dict[str, "MadeProcess"] = {}  # noqa: RUF012  # emptied by the fixture
+    made: dict[str, "FakeProcess"] = {}  # noqa: RUF012  # emptied by the fixture
 
     def __init__(self, name, argv, *, env, cwd, log):
         self.name, self.argv, self.code, self.is_killed = name, argv, None, False
@@ -37,10 +37,10 @@ class MadeProcess:
 @pytest.fixture
 def start(tmp_path, monkeypatch):
     """Create the loads of a case; all waits time out at once."""
-    monkeypatch.setattr(loads, "LocalProcess", MadeProcess)
+    monkeypatch.setattr(loads, "LocalProcess", FakeProcess)
     monkeypatch.setattr(loads, "DRAIN_LIMIT_S", 0.01)
     monkeypatch.setattr(loads, "FLOW_LIMIT_S", 0.01)
-    MadeProcess.made.clear()
+    FakeProcess.made.clear()
 
     def make(name: str) -> Loads:
         return Loads(
@@ -91,7 +91,7 @@ def test_the_messages_of_all_sources_must_arrive(start):
         assert [each.order for each in sources] == 3 * [Command.STOP]
         sink.message_count = 12
         made.finish()
-        argv = MadeProcess.made["source-2"].argv
+        argv = FakeProcess.made["source-2"].argv
         assert argv[argv.index("--source") + 1] == "2"
         assert argv[argv.index("--sources") + 1] == "3"
 
@@ -104,23 +104,23 @@ def test_an_echo_is_counted_where_it_comes_back(start):
 
 def test_each_load_gets_its_streams_and_its_board(start):
     with start("udp-32"):
-        argv = MadeProcess.made["sink"].argv
+        argv = FakeProcess.made["sink"].argv
     assert argv[2:4] == ["windtunnel.harness.workload.bench.bench_load", "sink"]
     assert argv[argv.index("--board") + 1].endswith("/sink.board")
     assert argv[argv.index("--message-length") + 1] == "32"
 
 
-def test_loads_leave_in_order_and_none_is_left(start):
+def test_every_load_gets_the_leave_command_and_is_killed(start):
     with start("udp-32") as made:
         boards = list(made.boards.values())
     assert [board.order for board in boards] == [Command.LEAVE, Command.LEAVE]
-    assert all(process.is_killed for process in MadeProcess.made.values())
+    assert all(process.is_killed for process in FakeProcess.made.values())
 
 
 def test_loads_are_killed_when_the_measurement_breaks(start):
     with pytest.raises(KeyboardInterrupt), start("udp-32"):
         raise KeyboardInterrupt
-    assert all(process.is_killed for process in MadeProcess.made.values())
+    assert all(process.is_killed for process in FakeProcess.made.values())
 
 
 @pytest.mark.parametrize(("case", "received"), [("udp-32", 7), ("rtt-udp", 7), ("rtt-udp", 8)])
@@ -175,6 +175,6 @@ def test_a_fault_on_a_board_is_void(start):
 
 def test_a_load_that_ended_is_void(start):
     with start("udp-32") as made:
-        MadeProcess.made["source"].code = 1
+        FakeProcess.made["source"].code = 1
         with pytest.raises(MeasurementError, match="source ended with exit code 1: its last words"):
             made.check()

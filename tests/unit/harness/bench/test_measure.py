@@ -15,7 +15,7 @@ from windtunnel.harness.capture.process_facts import Memory
 BY_NAME = {case.name: case for case in CASES}
 
 
-class MadeHost:
+class FakeHost:
     """A driver that started in 250 ms and is alive as long as given."""
 
     def __init__(self, tmp_path, is_alive=True):
@@ -87,23 +87,23 @@ def test_no_cache_has_no_compiled_kernels(tmp_path):
 
 
 def test_start_up_is_what_the_driver_took(tmp_path):
-    host = MadeHost(tmp_path)
+    host = FakeHost(tmp_path)
     made = measure.measure(BY_NAME["startup"], host, BenchSettings(), tmp_path, 2)
     assert made.values == {"startup": 250.0, "rss": 64.0}
     assert (made.driver, made.case, made.round_index, made.void) == ("ours", "startup", 2, "")
 
 
 def test_a_driver_that_ended_makes_its_reading_void(tmp_path):
-    host = MadeHost(tmp_path, is_alive=False)
+    host = FakeHost(tmp_path, is_alive=False)
     made = measure.measure(BY_NAME["startup"], host, BenchSettings(), tmp_path, 0)
     assert made.void == "the driver exited"
     assert made.values == {}
 
 
-def test_trouble_with_the_loads_makes_a_reading_void(tmp_path, monkeypatch):
+def test_an_error_of_the_loads_makes_a_reading_void(tmp_path, monkeypatch):
     def fail(*_):
         raise MeasurementError("sink: lost")
 
     monkeypatch.setattr(measure, "_under_load", fail)
-    made = measure.measure(BY_NAME["udp-32"], MadeHost(tmp_path), BenchSettings(), tmp_path, 0)
+    made = measure.measure(BY_NAME["udp-32"], FakeHost(tmp_path), BenchSettings(), tmp_path, 0)
     assert made.void == "sink: lost"

@@ -42,7 +42,7 @@ PORTS = (24_000, 24_001, 24_002, 24_003)
 BY_NAME = {case.name: case for case in CASES}
 
 
-def test_udp_channels_carry_the_window_into_every_buffer():
+def test_udp_channels_set_the_window_and_all_buffers():
     made = channels(
         BY_NAME["udp-32"], BenchSettings(window="4m", term_length="8m", mtu="8k"), PORTS
     )

@@ -28,7 +28,7 @@ ROW = ResultRow(
 )
 
 
-def test_the_values_of_a_run():
+def test_values_are_computed_from_the_row_of_a_run():
     assert recovery.values_of([ROW]) == pytest.approx(
         {
             "complete": 1.0,

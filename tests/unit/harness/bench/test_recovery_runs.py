@@ -83,7 +83,7 @@ def test_the_first_run_of_each_setup_is_shown_before_it_is_removed(runner, tmp_p
     ]  # fmt: skip
 
 
-def test_tails_are_many_and_real_drivers_alternate(runner, tmp_path):
+def test_a_tail_has_twenty_runs_and_drivers_alternate_in_other_setups(runner, tmp_path):
     measured(tmp_path, "tail", "no-loss-netns")
     assert [each[:3] for each in runner.calls] == [
         ("no-loss", ("ours", "ours"), 1),

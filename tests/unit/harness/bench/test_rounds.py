@@ -14,7 +14,7 @@ def seen(monkeypatch):
     """Every measurement (driver, case, round, seconds) in order, after the set of folders."""
     events, folders = [], set()
 
-    class MadeHost:
+    class FakeHost:
         def __init__(self, subject, settings, folder):
             self.subject, self.is_alive = subject, True
             folder.mkdir(parents=True)
@@ -33,13 +33,13 @@ def seen(monkeypatch):
             return Reading(host.subject.name, case.name, round_index, void="the driver exited")
         return Reading(host.subject.name, case.name, round_index, {"messages": 1.0})
 
-    monkeypatch.setattr(rounds, "DriverHost", MadeHost)
+    monkeypatch.setattr(rounds, "DriverHost", FakeHost)
 
     def measure_swarm(settings, folder, round_index):
         events.append(("ours", "swarm", round_index, settings.seconds))
         return Reading("ours", "swarm", round_index, {"trials": 1.0, "frames": 1.0})
 
-    class MadeArchive(MadeHost):
+    class FakeArchive(FakeHost):
         def __init__(self, subject, settings, folder, control_channel):
             super().__init__(subject, settings, folder)
             channels.append(control_channel)
@@ -50,7 +50,7 @@ def seen(monkeypatch):
         return Reading(host.subject.name, case.name, round_index, {"record-messages": 1.0})
 
     channels = []
-    monkeypatch.setattr(rounds, "ArchiveHost", MadeArchive)
+    monkeypatch.setattr(rounds, "ArchiveHost", FakeArchive)
     monkeypatch.setattr(rounds, "measure_archive", measure_archive)
     monkeypatch.setattr(peers, "java_problem", lambda: "")
     monkeypatch.setattr(rounds, "measure", measure)

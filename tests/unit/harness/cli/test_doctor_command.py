@@ -33,7 +33,9 @@ def having(*names: str) -> list[Fact]:
         ((), []),
     ],
 )
-def test_possible_fidelities(names: tuple[str, ...], fidelities: list[str]) -> None:
+def test_a_fidelity_is_possible_if_all_that_it_requires_is_available(
+    names: tuple[str, ...], fidelities: list[str]
+) -> None:
     assert machine.possible_fidelities(having(*names)) == fidelities
 
 

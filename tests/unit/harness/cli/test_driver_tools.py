@@ -93,7 +93,7 @@ def test_an_error_of_several_lines_stays_in_its_column(folder, capsys):
     assert out.endswith("1 distinct errors observed\n")
 
 
-def test_filters_of_the_command_line(folder, capsys):
+def test_the_filters_of_the_command_line_select_counters(folder, capsys):
     _, out, _ = run(capsys, "stat", "--dir", folder, "--json", "--type", "^0$", "--nonzero")
     assert [each["label"] for each in json.loads(out)["counters"]] == ["Bytes sent"]
     _, out, _ = run(capsys, "stat", "--dir", folder, "--json", "--session", "78")
@@ -134,7 +134,7 @@ def test_without_a_driver_the_exit_code_is_1(tmp_path, capsys, tool):
 
 
 @pytest.mark.parametrize("tool", ["stat", "streams", "backlog", "errors", "driver-info"])
-def test_an_unreadable_file_is_2(tmp_path, capsys, tool):
+def test_a_truncated_file_gives_exit_code_2(tmp_path, capsys, tool):
     code, out, err = run(capsys, tool, "--dir", write(tmp_path, small_cnc()[:-1]))
     assert (code, out) == (exit_code.INCONCLUSIVE, "")
     assert "truncated" in err
@@ -153,7 +153,7 @@ def test_a_damaged_error_log_is_shown_and_reported(folder, capsys):
     assert "the error log is damaged: entry 1" in err
 
 
-def test_a_file_of_somebody_else_is_2(folder, capsys, monkeypatch):
+def test_a_file_without_read_permission_gives_exit_code_2(folder, capsys, monkeypatch):
     def refused(path: Path, *_: object) -> int:
         raise PermissionError(13, "Permission denied", str(path))
 
@@ -200,7 +200,9 @@ def test_driver_info_identifies_the_driver(folder, capsys):
 
 
 @pytest.mark.parametrize("heartbeat_ms", [-1, 1], ids=["closed", "silent"])
-def test_a_dead_driver_is_1_and_its_file_is_not_written(tmp_path, capsys, heartbeat_ms):
+def test_a_dead_driver_gives_exit_code_1_and_its_file_is_not_written(
+    tmp_path, capsys, heartbeat_ms
+):
     write(tmp_path, small_cnc(heartbeat_ms=heartbeat_ms))
     before = (tmp_path / "cnc.dat").read_bytes()
     code, out, _ = run(capsys, "driver-info", "--dir", tmp_path, "--pid")
@@ -281,13 +283,13 @@ def test_hexdump_folds_equal_lines_and_shows_only_the_header_of_a_pad(log, capsy
 
 
 @pytest.mark.parametrize("length", [0, 300_000])
-def test_a_log_that_is_cut_short_is_2(log, capsys, length):
+def test_a_truncated_log_gives_exit_code_2(log, capsys, length):
     os.truncate(log, length)
     code, out, _ = run(capsys, "logbuffer", log)
     assert (code, out) == (exit_code.INCONCLUSIVE, "")
 
 
-def test_a_log_that_shrinks_while_it_is_shown_is_2(log, capsys, monkeypatch):
+def test_a_log_that_is_truncated_while_it_is_read_gives_exit_code_2(log, capsys, monkeypatch):
     def then_shrink(*arguments: Any) -> log_buffer.LogBuffer:
         found = log_buffer.read_log_buffer(*arguments)
         os.truncate(log, 0)
@@ -299,7 +301,7 @@ def test_a_log_that_shrinks_while_it_is_shown_is_2(log, capsys, monkeypatch):
     assert {each["ended_because"] for each in json.loads(out)["terms"]} == {log_buffer.CUT_SHORT}
 
 
-def test_a_missing_log_is_1(tmp_path, capsys):
+def test_a_missing_log_gives_exit_code_1(tmp_path, capsys):
     code, _, err = run(capsys, "logbuffer", tmp_path / "no.logbuffer")
     assert (code, "no log buffer" in err) == (exit_code.NOTHING, True)
 
@@ -343,7 +345,7 @@ def test_a_view_without_rows_shows_no_titles():
     assert list(plain_lines(view)) == ["heading", "0 streams"]
 
 
-def test_printable_leaves_text_alone():
+def test_printable_escapes_only_control_characters():
     assert printable("a \u00e9\n\tb") == "a \u00e9\n    b"
     assert printable("\x00\u2028") == "\\x00\\u2028"
 

@@ -11,8 +11,8 @@ import yaml
 
 from tests.unit.harness.cli.runs import test_replay_commands
 from tests.unit.harness.verdict.synthetic_run import make_run
-from tests.unit.reports.made_matrix import make_matrix
-from tests.unit.reports.made_suite import Made, make_suite
+from tests.unit.reports.synthetic_matrix import make_matrix
+from tests.unit.reports.synthetic_suite import RunParameters, make_suite
 from windtunnel.harness.artifact.documents import DocumentError
 from windtunnel.harness.artifact.run.manifest import Manifest, SubjectFacts
 from windtunnel.harness.artifact.run.matrix import Matrix
@@ -21,7 +21,7 @@ from windtunnel.harness.artifact.run_dir import MatrixDir, RunDir, SuiteDir
 from windtunnel.harness.cli import exit_code
 from windtunnel.harness.cli.root import main
 
-SMALL = Made(frame_count=200)
+SMALL = RunParameters(frame_count=200)
 SECRET = "not yours"
 folder = test_replay_commands.folder
 

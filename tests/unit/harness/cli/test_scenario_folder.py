@@ -34,7 +34,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_a_folder_stands_for_the_sorted_files_in_it_and_below(home: Path, included: Path) -> None:
+def test_a_folder_selects_the_files_in_and_below_it_in_order(home: Path, included: Path) -> None:
     filled(home, "sc/b.yaml", "sc/a.yaml", "sc/deep/er/c.yaml", "sc/README.md", "other/d.yaml")
     expected = [Path("sc") / each for each in ("a.yaml", "b.yaml", "deep/er/c.yaml")]
     assert scenarios.find_all(("sc",), included) == expected

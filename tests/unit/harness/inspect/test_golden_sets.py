@@ -200,7 +200,7 @@ def test_gap_fills_of_an_image_are_pads(tmp_path, capsys):
     assert all(any(at <= each < at + pads[at] for at in pads) for each in in_the_log)
 
 
-def test_errors_of_a_real_driver(tmp_path, capsys):
+def test_the_errors_of_a_real_driver_are_shown(tmp_path, capsys):
     found = output(capsys, "errors", "--dir", unpack("cnc-commands", tmp_path))["errors"]
     assert [each["count"] for each in found].count(2) == 1
     assert len(found) == 4

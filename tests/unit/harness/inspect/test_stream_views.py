@@ -68,7 +68,7 @@ def test_a_filter_hides_other_streams_and_no_counters_without_a_stream(golden):
     assert ids(golden, channel="term-length=64k", type="^6$") == [49]
 
 
-def test_streams_of_a_real_driver(golden):
+def test_the_streams_of_a_real_driver_are_shown(golden):
     receiving, sending = streams(golden)
     assert (receiving.session_id, receiving.stream_id) == (77, 1001)
     assert receiving.channel == "aeron:udp?endpoint=localhost:24326"
@@ -107,7 +107,7 @@ def test_the_join_position_of_a_subscriber_is_not_part_of_its_channel():
     assert stream.channel == UDP
 
 
-def test_backlogs_of_a_real_driver(golden):
+def test_the_backlogs_of_a_real_driver_are_shown(golden):
     receiving, sending = backlogs(golden)
     assert receiving.ends == [
         End(RECEIVER, 5, 1_286_176, backlog_bytes=0),

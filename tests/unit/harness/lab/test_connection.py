@@ -70,7 +70,7 @@ async def test_requests_are_answered_in_any_order(tmp_path: Path) -> None:
             await connection.request("now")
 
 
-async def test_a_process_that_dies_fails_what_waits_with_its_last_words(tmp_path: Path) -> None:
+async def test_pending_requests_fail_when_the_process_ends(tmp_path: Path) -> None:
     async with connected(tmp_path, ECHO) as connection:
         await connection.open({"x": ""})
         waiting = asyncio.create_task(connection.request("later"))
@@ -122,7 +122,7 @@ async def test_a_lab_that_ends_before_it_is_ready_says_why(tmp_path: Path) -> No
             await connection.open({})
 
 
-async def test_what_is_no_document_breaks_the_connection(tmp_path: Path) -> None:
+async def test_an_invalid_document_breaks_the_connection(tmp_path: Path) -> None:
     async with connected(tmp_path, r"link.sendall(b'nonsense\n'); lines.readline()") as connection:
         with pytest.raises(LabError, match="is broken"):
             await connection.open({})
@@ -137,6 +137,6 @@ async def test_a_request_that_is_given_up_is_forgotten(tmp_path: Path) -> None:
         await connection.end()
 
 
-async def test_before_it_is_open_nothing_can_be_asked() -> None:
+async def test_a_request_before_the_connection_is_open_is_an_error() -> None:
     with pytest.raises(LabError, match="the lab is not open"):
         await Connection().request("now")

@@ -5,9 +5,9 @@ import struct
 
 import pytest
 
-from tests.stand_ins import made_capture as made
+from tests.stand_ins import synthetic_capture as made
 from tests.stand_ins.lossy_stream import MS, NAK_DELAY_NS, STEP, LossyStream, Plan
-from tests.stand_ins.made_capture import packet
+from tests.stand_ins.synthetic_capture import packet
 from windtunnel.harness.replay import from_capture, sightings
 from windtunnel.harness.replay.frame_outcome import DROP, infer_outcomes, repeatable
 from windtunnel.harness.replay.from_capture import from_captures

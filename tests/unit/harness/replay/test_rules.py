@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.unit.harness.middlebox.engine.test_engine_and_twin import long_stream
-from tests.unit.harness.middlebox.made import A_TO_B, B_TO_A, Driven, data, nak, setup
+from tests.unit.harness.middlebox.synthetic_case import A_TO_B, B_TO_A, Driven, data, nak, setup
 from windtunnel.harness.artifact.middlebox.decision import DECISION, IDENTITY
 from windtunnel.harness.replay.document import parse, text_of
 from windtunnel.harness.replay.rules import (

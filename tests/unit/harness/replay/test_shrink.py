@@ -209,7 +209,13 @@ def test_a_scenario_with_archives_can_be_written():
     document = yaml.safe_load(REPLAYED.read_text())
     scenario = with_bytes(load_scenario(REPLAYED), "orders", 4096)
     written = reduced(
-        document, scenario, name="made/again", about="Made.", seed=1, fidelity=["netns"], faults=[]
+        document,
+        scenario,
+        name="made/again",
+        about="Made.",
+        seed=1,
+        fidelity=["netns"],
+        faults=[],
     )
     again = parse(text_of(written, ["Made."]))
     assert again.archives == scenario.archives

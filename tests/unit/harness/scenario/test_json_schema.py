@@ -153,7 +153,7 @@ def test_it_accepts_each_included_scenario(file: Path) -> None:
         ("expect:\n", "expect:\n  - naks_paced: {applies: [ours]}\n"),
     ],
 )
-def test_both_accept(old: str, new: str) -> None:
+def test_schema_and_loader_accept_valid_scenarios(old: str, new: str) -> None:
     text = changed(old, new)
     assert parse_scenario(text, "made.yaml")
     VALIDATOR.validate(yaml.safe_load(text))
@@ -235,7 +235,7 @@ def test_variables_and_settings_may_be_numbers() -> None:
         ("backend: relay}", "backend: relay, impairments: {a->b: {}}}"),
     ],
 )
-def test_both_refuse(old: str, new: str) -> None:
+def test_schema_and_loader_reject_invalid_scenarios(old: str, new: str) -> None:
     text = changed(old, new)
     assert faults_of(text)
     assert not accepts(yaml.safe_load(text))
@@ -276,7 +276,7 @@ def loads(document: Any) -> bool:
 
 
 @pytest.mark.parametrize("every", [4, pytest.param(1, marks=pytest.mark.full)])
-def test_both_agree_about_each_change_of_a_table(every: int) -> None:
+def test_schema_and_loader_agree_about_each_change_of_a_value(every: int) -> None:
     document = yaml.safe_load(RICH)
     VALIDATOR.validate(document)
     assert loads(document)

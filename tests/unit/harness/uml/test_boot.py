@@ -201,7 +201,7 @@ def test_modules_are_looked_up_by_name(tmp_path):
     assert not kernel.has_module(found, "netem")
 
 
-def test_orders_and_exits_read_back(tmp_path):
+def test_a_boot_request_and_its_exit_are_read_back_as_written(tmp_path):
     order = BootRequest(["a", "b"], "/", {"X": "1"}, "/modules", ["veth"])
     order.write(tmp_path)
     assert BootRequest.read(tmp_path) == order

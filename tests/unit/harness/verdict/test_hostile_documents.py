@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.harness.middlebox.made import case as made_case
+from tests.unit.harness.middlebox.synthetic_case import case as made_case
 from tests.unit.harness.verdict.synthetic_run import make_run
 from tests.unit.harness.verdict.synthetic_times import write_times
-from tests.unit.reports.made_suite import make_suite
+from tests.unit.reports.synthetic_suite import make_suite
 from windtunnel.harness.artifact.documents import DocumentError
 from windtunnel.harness.artifact.host.application import Part, PublisherFacts, SubscriberFacts
 from windtunnel.harness.artifact.host.counter_sample import read_counters

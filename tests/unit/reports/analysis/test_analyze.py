@@ -6,8 +6,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.golden.reader import GOLDEN, seen_by
-from tests.stand_ins import made_capture as made
-from tests.stand_ins.made_capture import START_NS, packet
+from tests.stand_ins import synthetic_capture as made
+from tests.stand_ins.synthetic_capture import START_NS, packet
 from windtunnel import reports
 from windtunnel.reports.analysis.analyze import analyze
 from windtunnel.reports.analysis.output.summary import summary_lines

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from tests.stand_ins import made_capture as made
+from tests.stand_ins import synthetic_capture as made
 from windtunnel.reports.analysis.analyze import analyze
 from windtunnel.reports.analysis.options import AnalysisOptions
 from windtunnel.reports.analysis.streams.stream_limit import DESTINATIONS_MAX

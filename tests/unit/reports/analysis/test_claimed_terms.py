@@ -1,6 +1,6 @@
 """A capture may have a new term or source in each frame. Their number is limited."""
 
-from tests.stand_ins import made_capture as made
+from tests.stand_ins import synthetic_capture as made
 from windtunnel.reports.analysis.analyze import analyze
 from windtunnel.reports.analysis.options import AnalysisOptions
 

@@ -7,8 +7,8 @@ import zlib
 import pytest
 
 from tests.golden.reader import GOLDEN, datagrams, message, seen_by
-from tests.stand_ins import made_capture as made
-from tests.stand_ins.made_capture import START_NS, packet
+from tests.stand_ins import synthetic_capture as made
+from tests.stand_ins.synthetic_capture import START_NS, packet
 from tests.unit.reports.analysis.test_analyze import SETS, counter
 from windtunnel.harness.dissect.frames.crc32 import combined_crc32
 from windtunnel.reports.analysis.analyze import analyze

@@ -1,6 +1,6 @@
 """An archive in INVOKER mode with a simulated driver, and clients with control sessions.
 
-client.ask(Request, ...)  -->  request publication  ~~>  archive  ~~>  client.received
+client.request(Request, ...)  -->  request publication  ~~>  archive  ~~>  client.received
 """
 
 import random
@@ -100,7 +100,7 @@ class ControlClient(Recorder):
         self.post(encode(kind(**{name: value for name, value in values.items() if name in names})))
         return correlation_id
 
-    def ask(self, kind, **values):
+    def request(self, kind, **values):
         """Send a request and return its first response."""
         correlation_id = self.send(kind, **values)
         return self.env.until(lambda: self.response_to(correlation_id))

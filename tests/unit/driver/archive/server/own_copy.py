@@ -25,7 +25,7 @@ def two_archives(folder, monkeypatch):
     ) as env:
         env.beside("source", local_control_stream_id=SOURCE_STREAM, archive_id=SOURCE_ID)
         source = env.connect_client(stream=SOURCE_STREAM, response_stream=SOURCE_RESPONSES)
-        assert source.ask(ArchiveIdRequest) == Ok(SOURCE_ID)
+        assert source.request(ArchiveIdRequest) == Ok(SOURCE_ID)
         yield env, env.connect_client(), source
 
 
@@ -37,7 +37,7 @@ def replicate(client, source_id=0, **changed):
         "live_destination": "", "replication_channel": "", "encoded_credentials": b"",
         "src_response_channel": "",
     } | changed  # fmt: skip
-    return client.ask(ReplicateRequest2, **values)
+    return client.request(ReplicateRequest2, **values)
 
 
 def replication_messages(client, replication_id):

@@ -45,18 +45,18 @@ class Live:
 
 
 class Recorder:
-    """Recording and replay methods of a client; they use its `env`, `aeron` and `ask`."""
+    """Recording and replay methods of a client; they use its `env`, `aeron` and `request`."""
 
     def start(self, channel=IPC, stream=STREAM, *, auto_stop=False, location=SourceLocation.LOCAL):
         """Start a recording. Returns the response."""
-        return self.ask(
+        return self.request(
             StartRecordingRequest2, stream_id=stream, source_location=location,
             auto_stop=BooleanType(auto_stop), channel=channel,
         )  # fmt: skip
 
     def extend(self, recording_id, channel, stream=STREAM, *, auto_stop=False):
         """Extend a recording. Returns the response."""
-        return self.ask(
+        return self.request(
             ExtendRecordingRequest2, recording_id=recording_id, stream_id=stream,
             source_location=SourceLocation.LOCAL, auto_stop=BooleanType(auto_stop),
             channel=channel,
@@ -97,7 +97,7 @@ class Recorder:
     def stop(self, live, end):
         """Stop a recording at a position."""
         subscription_id = live.response.relevant_id
-        self.ask(StopRecordingSubscriptionRequest, subscription_id=subscription_id)
+        self.request(StopRecordingSubscriptionRequest, subscription_id=subscription_id)
         self.env.until(lambda: ("STOP", live.recording_id, end) in self.signals())
 
     def stopped_recording(self, count=10, **where):
@@ -109,7 +109,7 @@ class Recorder:
 
     def ask_replay(self, recording_id, kind=ReplayRequest, **changed):
         """Request a replay. Returns the response."""
-        return self.ask(kind, **replay_values(recording_id, **changed))
+        return self.request(kind, **replay_values(recording_id, **changed))
 
 
 def replay_values(recording_id, **changed):

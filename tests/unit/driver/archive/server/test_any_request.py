@@ -29,8 +29,8 @@ def test_arbitrary_requests_damage_no_recording(tmp_path, monkeypatch, capsys, s
         )
         post_all(env, client, contents)
         env.run_for(2_000_000_000)
-        assert other.ask(ArchiveIdRequest) == Ok(77)
-        assert env.connect_client(response_stream=22).ask(ArchiveIdRequest) == Ok(77)
+        assert other.request(ArchiveIdRequest) == Ok(77)
+        assert env.connect_client(response_stream=22).request(ArchiveIdRequest) == Ok(77)
     assert main(["verify", "-a", "--read-only", "--dir", str(tmp_path / "archive")]) == 0
     assert "recording" in capsys.readouterr().out
 
@@ -49,7 +49,7 @@ def test_damaged_messages_without_a_session_change_nothing(tmp_path, monkeypatch
         )
         post_all(env, other, contents)
         env.run_for(6_000_000_000)
-        assert client.ask(StartPositionRequest, recording_id=0) == Ok(0)
+        assert client.request(StartPositionRequest, recording_id=0) == Ok(0)
         assert (tmp_path / "archive" / "archive.catalog").read_bytes() == before
         reader = Reader(client)
         client.ask_replay(0)

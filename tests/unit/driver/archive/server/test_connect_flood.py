@@ -34,7 +34,7 @@ def test_another_client_connects_without_delay(env):
     before_ns = env.clock.now_ns()
     assert other.connect().code.name == "OK"
     assert env.clock.now_ns() - before_ns < 60 * MS
-    assert other.ask(ArchiveIdRequest) == Ok(77)
+    assert other.request(ArchiveIdRequest) == Ok(77)
 
 
 def test_one_client_has_a_limit_of_sessions_being_established_and_waiting(env):

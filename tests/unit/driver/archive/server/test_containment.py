@@ -45,7 +45,7 @@ def test_a_long_response_channel_that_the_driver_rejects_ends_only_its_session(e
     env.run_for(SECOND)
     assert any("cannot add response publication" in each for each in env.errors)
     env.until(lambda: not other.requests.is_connected, turns=30_000)
-    assert client.ask(ArchiveIdRequest) == Ok(77)
+    assert client.request(ArchiveIdRequest) == Ok(77)
 
 
 @pytest.mark.parametrize("part", ["_serve", "close"])
@@ -54,14 +54,14 @@ def test_an_unexpected_error_in_one_control_session_does_not_end_others(
 ):
     env.has_defect = True
     failing = env.connect_client(response_stream=21)
-    assert failing.ask(ArchiveIdRequest) == Ok(77)
+    assert failing.request(ArchiveIdRequest) == Ok(77)
     broken = failing_for(getattr(ControlSession, part), failing.session_id)
     monkeypatch.setattr(ControlSession, part, broken)
     if part == "close":
         failing.responses.close()
     env.run_for(5 * SECOND)
     assert logged_defect(env).startswith("(-1) control session: Traceback")
-    assert client.ask(ArchiveIdRequest) == Ok(77)
+    assert client.request(ArchiveIdRequest) == Ok(77)
     sessions = env.archive._conductor._sessions._sessions
     assert list(sessions) == [client.session_id]
     if part == "_serve":
@@ -83,7 +83,7 @@ def test_an_unexpected_error_in_one_replication_does_not_end_the_archive(
         replicate(client)
         env.run_for(5 * SECOND)
     assert logged_defect(env).startswith("(-1) replication: Traceback")
-    assert client.ask(ArchiveIdRequest) == Ok(77)
+    assert client.request(ArchiveIdRequest) == Ok(77)
     assert not env.archive._conductor._operations.replications._running
 
 
@@ -127,7 +127,7 @@ def test_an_unexpected_error_in_a_deletion_does_not_end_the_archive(env, client,
     env.has_defect = True
     with monkeypatch.context() as patch:
         patch.setattr(Deletions, "do_work", defect)
-        assert client.ask(ArchiveIdRequest) == Ok(77)
+        assert client.request(ArchiveIdRequest) == Ok(77)
     assert "deletions" in logged_defect(env)
 
 

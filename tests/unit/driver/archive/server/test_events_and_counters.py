@@ -75,7 +75,7 @@ def test_the_started_event_of_an_extended_recording_has_its_new_source(tmp_path,
         with Catalog(env.directory) as catalog:
             before = catalog.descriptor(0)
         wanted = UDP + "|ssc=true"
-        correlation_id = client.ask(
+        correlation_id = client.request(
             ExtendRecordingRequest2, recording_id=0, stream_id=STREAM, channel=wanted,
             source_location=SourceLocation.REMOTE, auto_stop=BooleanType.FALSE,
         )  # fmt: skip
@@ -122,7 +122,7 @@ def test_counters_follow_recordings_and_replays(env, client):
     reader.until(lambda: len(reader.seen) == 70)
     assert value(112) == 1
     assert value(109) >= 70 * FRAME
-    client.ask(StopRecordingSubscriptionRequest, subscription_id=response.relevant_id)
+    client.request(StopRecordingSubscriptionRequest, subscription_id=response.relevant_id)
     env.run_for(SECOND)
     assert (value(111), value(112), value(101)) == (0, 0, 0)
     labels = {each.type_id: each.label for each in client.aeron.counters}
@@ -135,7 +135,7 @@ def test_a_replay_with_a_token_uses_a_response_channel(env, client):
     client.stopped_recording(20)
     channel = "aeron:ipc?control-mode=response"
     reader = Reader(client, channel)
-    token = client.ask(ReplayTokenRequest, recording_id=0).relevant_id
+    token = client.request(ReplayTokenRequest, recording_id=0).relevant_id
     request = client.aeron.add_exclusive_publication(
         f"{LOCAL}|response-correlation-id={reader.subscription.registration_id}",
         CONTROL_STREAM,
@@ -171,7 +171,7 @@ def test_recordings_of_the_real_archive_are_listed_and_replayed(
 
 
 def test_failed_requests_are_logged(env, client):
-    client.ask(
+    client.request(
         ReplicateRequest2, src_recording_id=0, dst_recording_id=-1, stop_position=-1,
         channel_tag_id=-1, subscription_tag_id=-1, src_control_stream_id=1,
         src_control_channel="rubbish", live_destination="", replication_channel="",

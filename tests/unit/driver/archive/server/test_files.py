@@ -86,9 +86,9 @@ def test_an_invalid_truncation_is_rejected_and_changes_nothing(
         client = env.connect_client()
         wanted = position if position < SEGMENT else position + TERM
         values = {"recording_id": 0, "position": wanted}
-        assert client.ask(TruncateRecordingRequest, **values) == Err(code)
+        assert client.request(TruncateRecordingRequest, **values) == Err(code)
         assert stored.range() == (TERM, TERM + THREE)
-        assert client.ask(TruncateRecordingRequest, recording_id=1, position=0) == Err(5)
+        assert client.request(TruncateRecordingRequest, recording_id=1, position=0) == Err(5)
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_a_recording_is_truncated(stored, tmp_path, monkeypatch, position, count
     whole = b"".join((stored.directory / name).read_bytes() for name in stored.files())
     with own_archive(tmp_path, monkeypatch) as env:
         client = env.connect_client()
-        response = client.ask(TruncateRecordingRequest, recording_id=0, position=position)
+        response = client.request(TruncateRecordingRequest, recording_id=0, position=position)
         assert response == Ok(count)
         assert is_settled(env, client, response)
         assert stored.range() == (0, position)
@@ -123,7 +123,7 @@ def test_a_truncation_ends_replays_first(stored, tmp_path, monkeypatch):
         reader = Reader(client)
         client.ask_replay(0)
         reader.until(lambda: reader.seen)
-        response = client.ask(TruncateRecordingRequest, recording_id=0, position=1024)
+        response = client.request(TruncateRecordingRequest, recording_id=0, position=1024)
         assert response == Ok(2)
         assert is_settled(env, client, response)
         env.until(lambda: not reader.subscription.images)
@@ -134,7 +134,7 @@ def test_a_replay_of_the_remaining_data_does_not_stop_the_deletion(stored, tmp_p
     with own_archive(tmp_path, monkeypatch) as env:
         client = env.connect_client()
         reader = Reader(client)
-        response = client.ask(TruncateRecordingRequest, recording_id=0, position=SEGMENT)
+        response = client.request(TruncateRecordingRequest, recording_id=0, position=SEGMENT)
         assert response == Ok(40)
         replay = client.ask_replay(0)
         assert replay == Ok(replay.relevant_id)
@@ -143,13 +143,13 @@ def test_a_replay_of_the_remaining_data_does_not_stop_the_deletion(stored, tmp_p
         assert is_settled(env, client, response)
         assert stored.files() == names(0)
         assert reader.subscription.images
-        assert client.ask(TruncateRecordingRequest, recording_id=0, position=SEGMENT) == Ok(1)
+        assert client.request(TruncateRecordingRequest, recording_id=0, position=SEGMENT) == Ok(1)
 
 
 def test_an_active_recording_is_neither_truncated_nor_purged(env, client):
     client.live_recording()
-    assert client.ask(TruncateRecordingRequest, recording_id=0, position=0) == Err(2)
-    assert client.ask(PurgeRecordingRequest, recording_id=0) == Err(2)
+    assert client.request(TruncateRecordingRequest, recording_id=0, position=0) == Err(2)
+    assert client.request(PurgeRecordingRequest, recording_id=0) == Err(2)
 
 
 def test_a_recording_is_purged_once_it_has_no_replay(stored, tmp_path, monkeypatch):
@@ -160,15 +160,15 @@ def test_a_recording_is_purged_once_it_has_no_replay(stored, tmp_path, monkeypat
         reader = Reader(client)
         client.ask_replay(0)
         reader.until(lambda: reader.seen)
-        assert client.ask(PurgeRecordingRequest, recording_id=0) == Err(2)
+        assert client.request(PurgeRecordingRequest, recording_id=0) == Err(2)
         reader.until_end()
         env.run_for(100_000_000)
-        response = client.ask(PurgeRecordingRequest, recording_id=0)
+        response = client.request(PurgeRecordingRequest, recording_id=0)
         assert response == Ok(4)
         assert is_settled(env, client, response)
         assert stored.files() == []
         assert stored.entry().state == 2
-        assert client.ask(PurgeRecordingRequest, recording_id=0) == Err(5)
+        assert client.request(PurgeRecordingRequest, recording_id=0) == Err(5)
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_a_start_position_that_is_no_segment_base_is_rejected(
     with own_archive(tmp_path, monkeypatch) as env:
         client = env.connect_client()
         for kind in (DetachSegmentsRequest, PurgeSegmentsRequest):
-            response = client.ask(kind, recording_id=0, new_start_position=position)
+            response = client.request(kind, recording_id=0, new_start_position=position)
             assert response == Err(0)
             assert bound in response.error_message
 
@@ -192,13 +192,13 @@ def test_segment_files_are_detached_and_attached(stored, tmp_path, monkeypatch):
     with own_archive(tmp_path, monkeypatch) as env:
         client = env.connect_client()
         wanted = {"recording_id": 0, "new_start_position": 2 * SEGMENT}
-        assert client.ask(DetachSegmentsRequest, **wanted) == Ok(0)
+        assert client.request(DetachSegmentsRequest, **wanted) == Ok(0)
         assert stored.range() == (2 * SEGMENT, THREE)
         assert stored.files() == names(0, SEGMENT, 2 * SEGMENT)
         assert client.ask_replay(0, position=4096) == Err(16)
-        assert client.ask(AttachSegmentsRequest, recording_id=0) == Ok(2)
+        assert client.request(AttachSegmentsRequest, recording_id=0) == Ok(2)
         assert stored.range() == (4096, THREE)
-        assert client.ask(AttachSegmentsRequest, recording_id=0) == Ok(0)
+        assert client.request(AttachSegmentsRequest, recording_id=0) == Ok(0)
 
 
 def test_nothing_is_attached_before_the_beginning_of_a_stream(stored, tmp_path, monkeypatch):
@@ -210,8 +210,8 @@ def test_nothing_is_attached_before_the_beginning_of_a_stream(stored, tmp_path, 
     with own_archive(tmp_path, monkeypatch) as env:
         client = env.connect_client()
         wanted = {"recording_id": 0, "new_start_position": 2 * SEGMENT}
-        assert client.ask(DetachSegmentsRequest, **wanted) == Ok(0)
-        assert client.ask(AttachSegmentsRequest, recording_id=0) == Ok(1)
+        assert client.request(DetachSegmentsRequest, **wanted) == Ok(0)
+        assert client.request(AttachSegmentsRequest, recording_id=0) == Ok(1)
         assert stored.range() == (SEGMENT + 4096, THREE)
         assert path.read_bytes() == first
 
@@ -221,7 +221,7 @@ def test_a_damaged_file_is_not_attached(stored, tmp_path, monkeypatch, damage):
     stored.add(0, THREE)
     with own_archive(tmp_path, monkeypatch) as env:
         client = env.connect_client()
-        client.ask(DetachSegmentsRequest, recording_id=0, new_start_position=2 * SEGMENT)
+        client.request(DetachSegmentsRequest, recording_id=0, new_start_position=2 * SEGMENT)
         path = stored.directory / f"0-{SEGMENT}.rec"
         content = bytearray(path.read_bytes())
         if damage == "short":
@@ -233,7 +233,7 @@ def test_a_damaged_file_is_not_attached(stored, tmp_path, monkeypatch, damage):
         else:
             content[20] ^= 1
         path.write_bytes(content)
-        assert client.ask(AttachSegmentsRequest, recording_id=0) == Err(0)
+        assert client.request(AttachSegmentsRequest, recording_id=0) == Err(0)
         assert stored.range() == (2 * SEGMENT, THREE)
 
 
@@ -241,11 +241,11 @@ def test_detached_segment_files_are_deleted(stored, tmp_path, monkeypatch):
     stored.add(0, THREE)
     with own_archive(tmp_path, monkeypatch) as env:
         client = env.connect_client()
-        none = client.ask(DeleteDetachedSegmentsRequest, recording_id=0)
+        none = client.request(DeleteDetachedSegmentsRequest, recording_id=0)
         assert none == Ok(0)
         assert is_settled(env, client, none)
-        client.ask(DetachSegmentsRequest, recording_id=0, new_start_position=SEGMENT)
-        response = client.ask(DeleteDetachedSegmentsRequest, recording_id=0)
+        client.request(DetachSegmentsRequest, recording_id=0, new_start_position=SEGMENT)
+        response = client.request(DeleteDetachedSegmentsRequest, recording_id=0)
         assert response == Ok(1)
         assert is_settled(env, client, response)
         assert stored.files() == names(SEGMENT, 2 * SEGMENT)
@@ -256,7 +256,7 @@ def test_segments_are_purged(stored, tmp_path, monkeypatch):
     with own_archive(tmp_path, monkeypatch) as env:
         client = env.connect_client()
         wanted = {"recording_id": 0, "new_start_position": 2 * SEGMENT}
-        response = client.ask(PurgeSegmentsRequest, **wanted)
+        response = client.request(PurgeSegmentsRequest, **wanted)
         assert response == Ok(2)
         assert is_settled(env, client, response)
         assert stored.range() == (2 * SEGMENT, THREE)
@@ -270,14 +270,14 @@ def test_segment_bases_start_at_the_term_of_the_start_position(stored, tmp_path,
         assert stored.files() == names(TERM, TERM + SEGMENT, TERM + 2 * SEGMENT)
         for position, expected in ((SEGMENT, Err(0)), (TERM + SEGMENT, Ok(0))):
             wanted = {"recording_id": 0, "new_start_position": position}
-            assert client.ask(DetachSegmentsRequest, **wanted) == expected
+            assert client.request(DetachSegmentsRequest, **wanted) == expected
 
 
 def test_a_live_recording_is_detached_only_before_its_active_segment(env, client):
     client.live_recording(150)
     for position, expected in ((2 * SEGMENT, Err(0)), (SEGMENT, Ok(0))):
         wanted = {"recording_id": 0, "new_start_position": position}
-        assert client.ask(DetachSegmentsRequest, **wanted) == expected
+        assert client.request(DetachSegmentsRequest, **wanted) == expected
 
 
 @pytest.mark.parametrize("is_before", [True, False])
@@ -288,7 +288,7 @@ def test_segments_are_migrated(stored, tmp_path, monkeypatch, is_before):
     with own_archive(tmp_path, monkeypatch) as env:
         client = env.connect_client()
         values = {"src_recording_id": source, "dst_recording_id": destination}
-        response = client.ask(MigrateSegmentsRequest, **values)
+        response = client.request(MigrateSegmentsRequest, **values)
         assert response == Ok(2 if is_before else 1)
         assert is_settled(env, client, response, recording_id=source)
         assert stored.range(destination) == (0, 3 * SEGMENT)
@@ -321,5 +321,5 @@ def test_segments_that_do_not_fit_are_not_migrated(stored, tmp_path, monkeypatch
     with own_archive(tmp_path, monkeypatch) as env:
         client = env.connect_client()
         values = {"src_recording_id": source, "dst_recording_id": 1}
-        assert client.ask(MigrateSegmentsRequest, **values) == Err(0)
+        assert client.request(MigrateSegmentsRequest, **values) == Err(0)
         assert (stored.files(0), stored.files(1)) == before

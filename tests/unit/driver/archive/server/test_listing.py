@@ -129,7 +129,7 @@ def test_the_last_matching_recording_is_found(tmp_path, monkeypatch):
         client = env.connect_client()
 
         def find(least, text):
-            return client.ask(
+            return client.request(
                 FindLastMatchingRecordingRequest, min_recording_id=least, channel=text,
                 session_id=own_recording.SESSION_ID, stream_id=own_recording.STREAM_ID,
             )  # fmt: skip
@@ -145,7 +145,7 @@ def test_the_last_matching_recording_is_found(tmp_path, monkeypatch):
 def test_subscriptions_out_of_range_are_unknown(client, index, count):
     for stream in (1, 2):
         client.start(stream=stream)
-    response = client.ask(
+    response = client.request(
         ListRecordingSubscriptionsRequest, pseudo_index=index, subscription_count=count,
         apply_stream_id=BooleanType.FALSE, stream_id=0, channel="",
     )  # fmt: skip
@@ -182,7 +182,7 @@ def test_a_subscription_stopped_during_a_listing_is_not_listed(env, client):
         ListRecordingSubscriptionsRequest, pseudo_index=0, subscription_count=9,
         apply_stream_id=BooleanType.FALSE, stream_id=0, channel="",
     )  # fmt: skip
-    stop = client.ask(StopRecordingSubscriptionRequest, subscription_id=started[0].relevant_id)
+    stop = client.request(StopRecordingSubscriptionRequest, subscription_id=started[0].relevant_id)
     assert stop == Ok()
     env.until(lambda: client.response_to(correlation_id))
     found = [
@@ -195,7 +195,7 @@ def test_a_subscription_stopped_during_a_listing_is_not_listed(env, client):
 
 def positions(client, recording_id=0):
     return [
-        client.ask(kind, recording_id=recording_id).relevant_id
+        client.request(kind, recording_id=recording_id).relevant_id
         for kind in (
             StartPositionRequest, StopPositionRequest, RecordingPositionRequest,
             MaxRecordedPositionRequest,
@@ -220,7 +220,7 @@ def test_positions_of_an_active_and_a_stopped_recording(env, client):
 )  # fmt: skip
 def test_position_requests_for_an_unknown_recording_are_rejected(client, kind):
     for recording_id in (0, -1, 1 << 62):
-        assert client.ask(kind, recording_id=recording_id) == Err(5)
+        assert client.request(kind, recording_id=recording_id) == Err(5)
 
 
 @pytest.mark.parametrize("channel", ["aeron:ipc", "aeron:ipc?alias=" + "x" * 2000])
@@ -228,7 +228,7 @@ def test_a_channel_is_updated_in_place(tmp_path, monkeypatch, channel):
     create_catalog(tmp_path, 3)
     with own_archive(tmp_path, monkeypatch) as env:
         client = env.connect_client()
-        assert client.ask(UpdateChannelRequest, recording_id=1, channel=channel) == Ok(0)
+        assert client.request(UpdateChannelRequest, recording_id=1, channel=channel) == Ok(0)
         listing(client, ListRecordingsRequest, from_recording_id=0, record_count=3)
         found = [
             each.original_channel for each in client.received if hasattr(each, "source_identity")
@@ -241,7 +241,7 @@ def test_a_channel_is_updated_in_place(tmp_path, monkeypatch, channel):
 
 def test_a_purged_recording_is_not_listed(env, client):
     client.stopped_recording()
-    client.ask(PurgeRecordingRequest, recording_id=0)
+    client.request(PurgeRecordingRequest, recording_id=0)
     values = {"from_recording_id": 0, "record_count": 9}
     assert listing(client, ListRecordingsRequest, **values) == [(UNKNOWN, 0)]
     assert client.stopped_recording().recording_id == 1

@@ -85,7 +85,7 @@ def test_each_publisher_has_its_own_recording(env, client):
         client.aeron.add_exclusive_publication(IPC, STREAM)
     env.until(lambda: len(client.signals()) == 2)
     assert client.signals() == [("START", 0, 0), ("START", 1, 0)]
-    client.ask(StopRecordingSubscriptionRequest, subscription_id=response.relevant_id)
+    client.request(StopRecordingSubscriptionRequest, subscription_id=response.relevant_id)
     env.until(lambda: len(client.signals()) == 4)
     assert sorted(client.signals()[2:]) == [("STOP", 0, 0), ("STOP", 1, 0)]
 
@@ -120,9 +120,9 @@ def test_a_udp_stream_is_recorded_at_the_sender_or_receiver(env, client, locatio
 def test_a_recording_subscription_can_be_stopped_only_once(env, client):
     live = client.live_recording(3)
     wanted = live.response.relevant_id
-    assert client.ask(StopRecordingSubscriptionRequest, subscription_id=wanted) == Ok(0)
+    assert client.request(StopRecordingSubscriptionRequest, subscription_id=wanted) == Ok(0)
     env.until(lambda: ("STOP", 0, live.end) in client.summaries(live.response.correlation_id))
-    assert client.ask(StopRecordingSubscriptionRequest, subscription_id=wanted) == Err(4)
+    assert client.request(StopRecordingSubscriptionRequest, subscription_id=wanted) == Err(4)
     assert descriptor(env).stop_position == live.end
     assert not [each for each in client.aeron.counters if each.type_id == 100]
 
@@ -130,24 +130,24 @@ def test_a_recording_subscription_can_be_stopped_only_once(env, client):
 def test_a_request_right_after_a_stop_finds_the_recording_stopped(client):
     live = client.live_recording(3)
     wanted = live.response.relevant_id
-    assert client.ask(StopRecordingSubscriptionRequest, subscription_id=wanted) == Ok(0)
-    assert client.ask(StopPositionRequest, recording_id=0) == Ok(live.end)
-    assert client.ask(PurgeRecordingRequest, recording_id=0) == Ok(1)
+    assert client.request(StopRecordingSubscriptionRequest, subscription_id=wanted) == Ok(0)
+    assert client.request(StopPositionRequest, recording_id=0) == Ok(live.end)
+    assert client.request(PurgeRecordingRequest, recording_id=0) == Ok(1)
 
 
 def test_only_a_channel_that_was_started_can_be_stopped(client):
-    assert client.ask(StopRecordingRequest, stream_id=STREAM, channel=IPC) == Err(4)
-    assert client.ask(StopRecordingRequest, stream_id=STREAM, channel="rubbish") == Err(0)
+    assert client.request(StopRecordingRequest, stream_id=STREAM, channel=IPC) == Err(4)
+    assert client.request(StopRecordingRequest, stream_id=STREAM, channel="rubbish") == Err(0)
     client.start()
-    assert client.ask(StopRecordingRequest, stream_id=STREAM, channel=IPC) == Ok(0)
+    assert client.request(StopRecordingRequest, stream_id=STREAM, channel=IPC) == Ok(0)
 
 
 def test_a_recording_is_stopped_by_its_id(env, client):
     live = client.live_recording(3)
-    assert client.ask(StopRecordingByIdentityRequest, recording_id=0) == Ok(1)
+    assert client.request(StopRecordingByIdentityRequest, recording_id=0) == Ok(1)
     env.until(lambda: ("STOP", 0, live.end) in client.signals())
-    assert client.ask(StopRecordingByIdentityRequest, recording_id=0) == Ok(0)
-    assert client.ask(StopRecordingByIdentityRequest, recording_id=1) == Err(5)
+    assert client.request(StopRecordingByIdentityRequest, recording_id=0) == Ok(0)
+    assert client.request(StopRecordingByIdentityRequest, recording_id=1) == Err(5)
     assert not is_listed(client, live.response.relevant_id)
 
 
@@ -186,7 +186,7 @@ def test_concurrent_recordings_are_limited_and_a_stop_frees_a_slot(tmp_path, mon
             second = client.start(stream=2)
             assert client.start(stream=3) == Err(8)
             for each in (first, second):
-                client.ask(StopRecordingSubscriptionRequest, subscription_id=each.relevant_id)
+                client.request(StopRecordingSubscriptionRequest, subscription_id=each.relevant_id)
 
 
 def test_no_recording_starts_on_a_disk_with_little_space(tmp_path, monkeypatch):
@@ -302,9 +302,9 @@ def test_an_image_that_does_not_continue_the_recording_sends_a_second_response(e
 def test_requests_are_processed_before_an_image_that_arrives_with_them(env, client):
     live = client.live_recording(300)
     wanted = live.response.relevant_id
-    assert client.ask(StopRecordingSubscriptionRequest, subscription_id=wanted) == Ok(0)
+    assert client.request(StopRecordingSubscriptionRequest, subscription_id=wanted) == Ok(0)
     response = client.extend(0, IPC)
-    assert client.ask(TruncateRecordingRequest, recording_id=0, position=0) == Ok(3)
+    assert client.request(TruncateRecordingRequest, recording_id=0, position=0) == Ok(3)
     env.until(lambda: len(client.summaries(response.correlation_id)) == 2)
     assert client.summaries(response.correlation_id)[1] == ("ERROR", 0)
     assert "are being deleted" in client.responses_to(response.correlation_id)[1].error_message
@@ -325,7 +325,7 @@ def test_an_extended_recording_is_replayed_as_one_stream(env, client):
     assert found.correlation_id == response.correlation_id
     last = client.publish(publication, 100, first=100)
     client.recorded(0, last)
-    client.ask(StopRecordingSubscriptionRequest, subscription_id=response.relevant_id)
+    client.request(StopRecordingSubscriptionRequest, subscription_id=response.relevant_id)
     env.until(lambda: ("STOP", 0, last) in client.signals())
     reader = Reader(client)
     client.ask_replay(0)
@@ -336,7 +336,7 @@ def test_an_extended_recording_is_replayed_as_one_stream(env, client):
 def test_a_recording_is_extended_from_where_it_was_truncated(env, client):
     client.stopped_recording(20)
     cut = 10 * FRAME
-    assert client.ask(TruncateRecordingRequest, recording_id=0, position=cut) == Ok(0)
+    assert client.request(TruncateRecordingRequest, recording_id=0, position=cut) == Ok(0)
     response = client.extend(0, IPC)
     channel = continuing(cut, descriptor(env).initial_term_id)
     client.aeron.add_exclusive_publication(channel, STREAM)

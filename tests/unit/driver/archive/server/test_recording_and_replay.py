@@ -16,7 +16,7 @@ MESSAGES = [bytes([number % 251]) * 1000 for number in range(300)]
 
 
 def test_published_messages_are_recorded_listed_and_replayed(env, client):
-    started = client.ask(
+    started = client.request(
         StartRecordingRequest2, stream_id=STREAM, source_location=SourceLocation.LOCAL,
         auto_stop=BooleanType.FALSE, channel=IPC,
     )  # fmt: skip
@@ -31,7 +31,7 @@ def test_published_messages_are_recorded_listed_and_replayed(env, client):
     end = publication.position
     counter = next(each for each in client.aeron.counters if each.type_id == 100)
     env.until(lambda: client.aeron.counters.value(counter.counter_id) == end)
-    stopped = client.ask(StopRecordingSubscriptionRequest, subscription_id=subscription_id)
+    stopped = client.request(StopRecordingSubscriptionRequest, subscription_id=subscription_id)
     assert stopped == Ok(0)
     env.until(lambda: ("STOP", 0, end) in client.signals())
     correlation_id = client.send(ListRecordingsRequest, from_recording_id=0, record_count=10)
@@ -41,7 +41,7 @@ def test_published_messages_are_recorded_listed_and_replayed(env, client):
     seen = []
     assembler = FragmentAssembler(lambda payload, header: seen.append(bytes(payload)))
     replayed = client.aeron.add_subscription(IPC, 5)
-    response = client.ask(
+    response = client.request(
         ReplayRequest, recording_id=0, position=-1, length=-1, replay_stream_id=5,
         file_io_max_length=-1, replay_token=-1, replay_channel=IPC,
     )  # fmt: skip

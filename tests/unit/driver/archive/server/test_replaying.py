@@ -64,7 +64,7 @@ def test_a_missing_segment_file_ends_only_its_replay(env, client):
     assert failure == Err(0)
     assert f"0-{SEGMENT}.rec: No such file" in failure.error_message
     env.until(lambda: not reader.subscription.images)
-    assert client.ask(StopReplayRequest, replay_session_id=1) == Ok()
+    assert client.request(StopReplayRequest, replay_session_id=1) == Ok()
 
 
 def test_a_replay_follows_a_live_recording_until_it_stops(env, client):
@@ -93,7 +93,7 @@ def test_a_replay_follows_a_recording_that_has_no_counter_yet(env, client, monke
     client.start(IPC, STREAM)
     publication = client.aeron.add_exclusive_publication(IPC, STREAM)
     env.until(lambda: waiting)
-    assert client.ask(RecordingPositionRequest, recording_id=0) == Ok(0)
+    assert client.request(RecordingPositionRequest, recording_id=0) == Ok(0)
     reader = Reader(client)
     assert client.ask_replay(0).error_message == ""
     monkeypatch.setattr(ImageRecording, "try_complete", complete)
@@ -181,7 +181,7 @@ def test_concurrent_replays_are_limited(tmp_path, monkeypatch):
         first = client.ask_replay(0)
         client.ask_replay(0)
         assert client.ask_replay(0) == Err(7)
-        client.ask(StopReplayRequest, replay_session_id=first.relevant_id)
+        client.request(StopReplayRequest, replay_session_id=first.relevant_id)
         env.run_for(100_000_000)
         assert client.ask_replay(0).error_message == ""
 
@@ -220,14 +220,14 @@ def test_replays_are_stopped_singly_or_all_at_once(env, client):
     client.ask_replay(0, replay_stream_id=6)
     for reader in readers:
         reader.until(lambda reader=reader: len(reader.seen) == 10)
-    assert client.ask(StopReplayRequest, replay_session_id=first.relevant_id) == Ok(0)
-    assert client.ask(StopReplayRequest, replay_session_id=99) == Ok(0)
+    assert client.request(StopReplayRequest, replay_session_id=first.relevant_id) == Ok(0)
+    assert client.request(StopReplayRequest, replay_session_id=99) == Ok(0)
     env.until(lambda: not readers[0].subscription.images)
     assert readers[1].subscription.images
-    assert client.ask(StopAllReplaysRequest, recording_id=8) == Ok(0)
+    assert client.request(StopAllReplaysRequest, recording_id=8) == Ok(0)
     env.run_for(SECOND)
     assert readers[1].subscription.images
-    assert client.ask(StopAllReplaysRequest, recording_id=-1) == Ok(0)
+    assert client.request(StopAllReplaysRequest, recording_id=-1) == Ok(0)
     env.until(lambda: not readers[1].subscription.images)
 
 
@@ -236,7 +236,7 @@ def test_a_replay_that_has_no_publication_yet_is_not_stopped(env, client):
     client.stopped_recording(10)
     reader = Reader(client)
     correlation_id = client.send(ReplayRequest, **replay_values(0))
-    assert client.ask(StopAllReplaysRequest, recording_id=-1) == Ok(0)
+    assert client.request(StopAllReplaysRequest, recording_id=-1) == Ok(0)
     env.until(lambda: client.response_to(correlation_id))
     assert client.response_to(correlation_id).error_message == ""
     assert len(reader.until_end()) == 10
@@ -245,7 +245,7 @@ def test_a_replay_that_has_no_publication_yet_is_not_stopped(env, client):
 def test_a_truncation_rejects_a_replay_that_has_no_publication_yet(env, client):
     client.stopped_recording(10)
     correlation_id = client.send(ReplayRequest, **replay_values(0))
-    assert client.ask(TruncateRecordingRequest, recording_id=0, position=0) == Ok(1)
+    assert client.request(TruncateRecordingRequest, recording_id=0, position=0) == Ok(1)
     env.until(lambda: client.response_to(correlation_id))
     assert client.summaries(correlation_id) == [("ERROR", 0)]
     env.until(lambda: ("DELETE", 0, -1) in client.signals())
@@ -256,8 +256,8 @@ def test_the_next_request_after_a_stop_finds_no_replay(client):
     reader = Reader(client)
     first = client.ask_replay(0)
     reader.until(lambda: len(reader.seen) == 10)
-    assert client.ask(StopReplayRequest, replay_session_id=first.relevant_id) == Ok(0)
-    assert client.ask(PurgeRecordingRequest, recording_id=0) == Ok(1)
+    assert client.request(StopReplayRequest, replay_session_id=first.relevant_id) == Ok(0)
+    assert client.request(PurgeRecordingRequest, recording_id=0) == Ok(1)
 
 
 def test_a_counter_limits_a_bounded_replay(env, client):
@@ -285,7 +285,7 @@ def test_a_counter_limits_a_bounded_replay(env, client):
 
 def test_a_wrong_replay_token_gets_no_response(env, client):
     client.stopped_recording(10)
-    token = client.ask(ReplayTokenRequest, recording_id=0).relevant_id
+    token = client.request(ReplayTokenRequest, recording_id=0).relevant_id
     assert token != -1
     channel = "aeron:udp?control-mode=response|control=10.0.0.1:20600"
     for values in ({"replay_token": token + 1}, {"replay_token": token, "recording_id": 1}):
@@ -347,4 +347,4 @@ def test_segment_files_in_use_by_a_replay_are_not_detached(env, client):
     client.ask_replay(0, length=FRAME * 200)
     env.run_for(100_000_000)
     wanted = {"recording_id": 0, "new_start_position": SEGMENT}
-    assert client.ask(DetachSegmentsRequest, **wanted) == Err(0)
+    assert client.request(DetachSegmentsRequest, **wanted) == Err(0)

@@ -122,7 +122,7 @@ def test_an_empty_destination_takes_over_the_sources_channel(two, tmp_path):
     env, client, source = two
     end = source.stopped_recording(10, channel=IPC + "|alias=theirs", archive_id=SOURCE_ID).end
     client.stopped_recording(10)
-    client.ask(TruncateRecordingRequest, recording_id=0, position=0)
+    client.request(TruncateRecordingRequest, recording_id=0, position=0)
     response = replicate(client, dst_recording_id=0)
     assert until_end(env, client, response.relevant_id, "STOP")[-1] == ("STOP", 0, end)
     assert "alias=theirs" in entry(tmp_path / "archive").original_channel
@@ -209,10 +209,10 @@ def test_a_stop_request_ends_a_replication(two):
     response = replicate(client)
     env.until(lambda: ("EXTEND", 0, 0) in client.summaries(response.relevant_id))
     env.run_for(SECOND)
-    assert client.ask(StopReplicationRequest, replication_id=response.relevant_id) == Ok(0)
+    assert client.request(StopReplicationRequest, replication_id=response.relevant_id) == Ok(0)
     found = until_end(env, client, response.relevant_id, "STOP")
     assert [each[0] for each in found[-2:]] == ["REPLICATE_END", "STOP"]
-    assert client.ask(StopReplicationRequest, replication_id=response.relevant_id) == Err(12)
+    assert client.request(StopReplicationRequest, replication_id=response.relevant_id) == Err(12)
 
 
 @pytest.mark.parametrize("live", ["", "aeron:udp?endpoint=10.0.0.1:20801"])
@@ -221,7 +221,7 @@ def test_a_replication_ends_after_its_recording_is_stopped(two, live):
     end = source.live_recording(10, archive_id=SOURCE_ID).end
     response = replicate(client, live_destination=live)
     client.recorded(0, end)
-    assert client.ask(StopRecordingByIdentityRequest, recording_id=0) == Ok(1)
+    assert client.request(StopRecordingByIdentityRequest, recording_id=0) == Ok(1)
     found = until_end(env, client, response.relevant_id)
     assert found[-2:] == [("STOP", 0, end), ("REPLICATE_END", 0, -1)]
 

@@ -98,7 +98,7 @@ def test_a_cleanly_closed_archive_restarts_at_once(env, client):
     assert client.signals()[-1] == (RecordingSignal.STOP.name, 0, end)
     assert read_header(env.directory / mark_file.FILE_NAME).activity_timestamp == -1
     env.start()
-    assert env.connect_client(response_stream=21).ask(ArchiveIdRequest) == Ok(77)
+    assert env.connect_client(response_stream=21).request(ArchiveIdRequest) == Ok(77)
     with Catalog(env.directory) as catalog:
         assert catalog.descriptor(0).stop_position == end
 
@@ -109,7 +109,7 @@ def test_two_archives_share_neither_a_directory_nor_an_id(env):
         env.beside("archive", archive_id=9)
     with pytest.raises(ConfigurationError, match="AERON_ARCHIVE_ID=77"):
         env.beside("other")
-    assert env.connect_client().ask(ArchiveIdRequest) == Ok(77)
+    assert env.connect_client().request(ArchiveIdRequest) == Ok(77)
 
 
 def test_deletion_on_start_deletes_only_the_archives_files(env):

@@ -170,7 +170,7 @@ def test_a_challenge_response_has_a_new_correlation_id(tmp_path, monkeypatch):
         assert challenge.encoded_challenge == b"word?"
         assert challenge.correlation_id == request.correlation_id
         client.session_id = challenge.control_session_id
-        response = client.ask(ChallengeResponse, encoded_credentials=b"word")
+        response = client.request(ChallengeResponse, encoded_credentials=b"word")
         assert response == Ok(client.session_id)
         assert response.correlation_id != request.correlation_id
 
@@ -184,7 +184,9 @@ def test_a_challenge_response_from_another_publication_is_ignored(tmp_path, monk
         other.send(ChallengeResponse, encoded_credentials=b"word")
         env.run_for(SECOND)
         assert client.received == [challenge]
-        assert client.ask(ChallengeResponse, encoded_credentials=b"word") == Ok(client.session_id)
+        assert client.request(ChallengeResponse, encoded_credentials=b"word") == Ok(
+            client.session_id
+        )
 
 
 def test_a_challenge_without_a_response_closes_the_session(tmp_path, monkeypatch):
@@ -201,8 +203,8 @@ def test_an_unauthorised_request_is_rejected_and_the_session_stays_open(tmp_path
     supplier = f"{HERE}:OnlyQueries"
     with own_archive(tmp_path, monkeypatch, authorisation_service_supplier=supplier) as env:
         client = env.connect_client()
-        assert client.ask(StartPositionRequest, recording_id=0) == Err(13)
-        assert client.ask(ArchiveIdRequest) == Ok(77)
+        assert client.request(StartPositionRequest, recording_id=0) == Err(13)
+        assert client.request(ArchiveIdRequest) == Ok(77)
 
 
 def test_a_request_with_the_wrong_session_or_publication_gets_no_response(env):
@@ -214,21 +216,21 @@ def test_a_request_with_the_wrong_session_or_publication_gets_no_response(env):
     other.session_id = own_id
     wrong_publication = other.send(ArchiveIdRequest)
     other.send(CloseSessionRequest)
-    assert client.ask(ArchiveIdRequest) == Ok(77)
+    assert client.request(ArchiveIdRequest) == Ok(77)
     assert not client.responses_to(wrong_session)
     assert not client.responses_to(wrong_publication)
     assert not other.responses_to(wrong_publication)
 
 
 def test_an_idle_session_is_pinged_every_second(env, client):
-    client.ask(ArchiveIdRequest)
+    client.request(ArchiveIdRequest)
     client.pings = 0
     env.run_for(5 * SECOND)
     assert 4 <= client.pings <= 5
 
 
 def test_a_close_request_closes_the_session_without_a_response(env, client):
-    client.ask(ArchiveIdRequest)
+    client.request(ArchiveIdRequest)
     before = len(client.received)
     client.send(CloseSessionRequest)
     env.until(lambda: not client.responses.images)
@@ -251,7 +253,7 @@ def test_a_client_that_reads_no_responses_times_out(env, client):
     env.run_for(6 * SECOND)
     assert any("timeout sending a response" in each for each in env.errors)
     other = env.connect_client(response_stream=22)
-    assert other.ask(ArchiveIdRequest) == Ok(77)
+    assert other.request(ArchiveIdRequest) == Ok(77)
 
 
 @pytest.mark.parametrize(
@@ -307,7 +309,7 @@ def test_an_unexpected_error_drops_one_message_and_logs_its_traceback(env, clien
         patch.setattr(control_sessions, "ControlSession", lambda *_: 1 // 0)
         other.post(encode(other.connect_request()))
         env.run_for(SECOND)
-    assert client.ask(ArchiveIdRequest) == Ok(77)
+    assert client.request(ArchiveIdRequest) == Ok(77)
     assert other.connect().code == ControlResponseCode.OK
     (error,) = [text for text in env.errors if "Traceback" in text]
     assert "AuthConnectRequest: Traceback" in error

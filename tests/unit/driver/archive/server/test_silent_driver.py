@@ -39,7 +39,7 @@ def send_start(client, stream=STREAM, channel=IPC, *, auto_stop=False):
 def assert_served(env, client):
     """Assert that the archive responds to `client` without delay."""
     before_ns = env.clock.now_ns()
-    assert client.ask(ArchiveIdRequest) == Ok(77)
+    assert client.request(ArchiveIdRequest) == Ok(77)
     assert env.clock.now_ns() - before_ns < 100 * MS
 
 
@@ -124,7 +124,7 @@ def test_a_stream_whose_start_waits_can_be_stopped_and_started_again(env, client
     with silent(monkeypatch):
         started = send_start(client)
         assert client.start() == Err(ErrorCode.ACTIVE_SUBSCRIPTION)
-        assert client.ask(StopRecordingRequest, stream_id=STREAM, channel=IPC) == Ok()
+        assert client.request(StopRecordingRequest, stream_id=STREAM, channel=IPC) == Ok()
         assert "stopped" in env.until(lambda: client.response_to(started)).error_message
         again = send_start(client)
     assert env.until(lambda: client.response_to(again)).code.name == "OK"
@@ -172,7 +172,7 @@ def test_a_recording_can_be_stopped_while_it_waits_for_its_counter(env, client, 
     client.aeron.add_exclusive_publication(IPC, STREAM)
     with silent(monkeypatch):
         env.run_for(SECOND)
-        assert client.ask(StopRecordingRequest, stream_id=STREAM, channel=IPC) == Ok()
+        assert client.request(StopRecordingRequest, stream_id=STREAM, channel=IPC) == Ok()
         env.run_for(SECOND)
     env.until(lambda: len(client.summaries(response.correlation_id)) == 3)
     assert client.summaries(response.correlation_id)[1:] == [("START", 0, 0), ("STOP", 0, 0)]

@@ -76,7 +76,7 @@ def test_writing_the_entries_of_a_catalog_of_aeron_gives_its_bytes(tmp_path):
     assert _file(ours).read_bytes() == _file(real).read_bytes()
 
 
-def test_an_entry_has_the_size_of_the_format(tmp_path):
+def test_an_entry_is_padded_to_the_alignment_of_the_catalog(tmp_path):
     with CatalogWriter.create(tmp_path) as catalog:
         texts = dict.fromkeys(("stripped_channel", "original_channel", "source_identity"), "9" * 9)
         catalog.add(own.descriptor(**texts))
@@ -188,7 +188,7 @@ def test_removing_a_recording_reads_no_other_entry(tmp_path, monkeypatch):
     assert list(_descriptors(tmp_path)) == [*left, 50]
 
 
-def test_a_recording_made_valid_again_keeps_its_order(tmp_path):
+def test_a_recording_made_valid_again_returns_to_its_place(tmp_path):
     _filled(tmp_path)
     with CatalogWriter(tmp_path) as catalog:
         for state in (RecordingState.INVALID, RecordingState.INVALID, RecordingState.VALID):
@@ -240,7 +240,7 @@ def test_after_a_kill_between_any_two_writes_the_catalog_opens(tmp_path, monkeyp
 
 @pytest.mark.full(keep=1)
 @pytest.mark.parametrize("to_zeros", [False, True])
-def test_a_catalog_truncated_anywhere_opens_or_reports_the_fault(tmp_path, to_zeros):
+def test_entries_before_a_truncation_are_read_unchanged(tmp_path, to_zeros):
     """At every 32 bytes of its last two pages; entries before the cut are unchanged."""
     _filled(tmp_path, 60, checksum=CRC_32)
     whole = _file(tmp_path).read_bytes()
@@ -424,7 +424,7 @@ def test_a_next_id_in_use_is_rejected_and_zero_means_the_one_after_the_last(tmp_
         assert catalog.next_recording_id == 3
 
 
-def test_without_a_checksum_setting_an_old_checksum_is_cleared_once_wrong(tmp_path):
+def test_without_a_checksum_setting_a_checksum_that_no_longer_matches_is_cleared(tmp_path):
     _filled(tmp_path, checksum=CRC_32)
     with CatalogWriter(tmp_path) as catalog:
         catalog.set_state(0, RecordingState.INVALID)

@@ -18,7 +18,7 @@ def test_checksums_of_any_bytes_follow_the_definition(content):
     assert checksum.CRC_32.of(content) & 0xFFFFFFFF == zlib.crc32(content)
 
 
-def test_the_checksum_of_the_rfc_3720_example():
+def test_crc_32c_matches_the_examples_of_rfc_3720():
     assert checksum.CRC_32C.of(b"123456789") & 0xFFFFFFFF == 0xE3069283
     assert checksum.CRC_32C.of(bytes(32)) & 0xFFFFFFFF == 0x8A9136AA
 
@@ -37,6 +37,6 @@ def test_checksum_names_of_aeron_are_accepted(name, found):
 
 
 @pytest.mark.parametrize("name", ["", "crc", "CRC-64", "CRC-32."])
-def test_another_name_is_rejected(name):
+def test_an_unknown_name_is_rejected(name):
     with pytest.raises(ConfigurationError, match="expected CRC-32 or CRC-32C"):
         checksum.by_name(name)

@@ -64,7 +64,7 @@ def test_data_that_starts_within_a_file_is_visited(tmp_path):
     ],
 )
 @pytest.mark.parametrize("index", [0, 5, len(LENGTHS) - 1])
-def test_a_frame_that_does_not_match_its_position_is_found(tmp_path, place, value, status, index):
+def test_an_invalid_frame_is_reported_with_its_position(tmp_path, place, value, status, index):
     frames = own.stream(LENGTHS)
     position, content = frames[index]
     changed = bytearray(content)
@@ -99,7 +99,7 @@ def test_padding_may_be_longer_than_a_datagram_but_not_than_its_term(tmp_path):
     assert (fault.position, fault.status) == (160, frame_walk.BAD_LENGTH)
 
 
-def test_a_file_that_is_cut_within_a_frame_is_found(tmp_path):
+def test_a_frame_truncated_by_the_end_of_its_file_is_invalid(tmp_path):
     frames = own.stream([1000, 1000])
     own.write(tmp_path, 0, frames)
     with open(tmp_path / "0-0.rec", "r+b") as file:

@@ -207,7 +207,7 @@ def test_on_a_full_disk_errors_that_cannot_be_copied_stay_in_the_log(tmp_path, r
 
 
 @pytest.mark.parametrize("was", ["nothing", "shorter", "longer", "sparse"])
-def test_on_a_full_disk_a_small_error_log_is_reused(tmp_path, request, was):
+def test_on_a_full_disk_the_error_log_is_limited_to_the_space_available(tmp_path, request, was):
     clock, lengths = ManualClock(), {"shorter": 1 << 20, "longer": 1 << 21}
     if was in lengths:
         other = replace(HEADER, error_buffer_length=lengths[was])

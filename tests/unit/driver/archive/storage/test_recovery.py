@@ -27,7 +27,7 @@ def _cut(path, length, *, to_zeros=False):
             file.truncate(size)
 
 
-def test_the_stop_of_a_whole_recording_is_its_end(tmp_path):
+def test_the_stop_position_of_an_undamaged_recording_is_its_end(tmp_path):
     end = own.write(tmp_path, 0, own.stream(LENGTHS * 3))
     assert end > own.SEGMENT
     assert recovered_stop(tmp_path, own.descriptor()) == RecoveredStop(end)
@@ -45,7 +45,7 @@ def test_a_recording_that_starts_within_a_term_is_read_from_there(tmp_path):
     assert recovered_stop(tmp_path, own.descriptor(start=66_560)) == RecoveredStop(end)
 
 
-def test_an_empty_file_after_the_data_does_not_change_the_stop(tmp_path):
+def test_an_empty_file_after_the_data_does_not_change_the_stop_position(tmp_path):
     frames = [each for each in own.stream(LENGTHS * 3) if each[0] < own.SEGMENT]
     own.write(tmp_path, 0, frames)
     (tmp_path / f"0-{own.SEGMENT}.rec").write_bytes(bytes(own.SEGMENT))
@@ -112,7 +112,7 @@ def test_data_after_a_frame_does_not_prove_it_complete(tmp_path):
     assert recovered_stop(tmp_path, own.descriptor()).doubtful_position == position
 
 
-def test_files_before_the_start_position_do_not_change_the_stop(tmp_path):
+def test_files_before_the_start_position_do_not_change_the_stop_position(tmp_path):
     own.write(tmp_path, 0, own.stream([1000] * 3))
     assert recovered_stop(tmp_path, own.descriptor(start=own.SEGMENT)).position == own.SEGMENT
 

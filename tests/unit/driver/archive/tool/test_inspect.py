@@ -187,7 +187,7 @@ def test_damage_is_reported_after_the_readable_entries(tool, golden):
     assert tool("mark-invalid", 0).code == 2
 
 
-def test_an_invalid_entry_is_shown_as_invalid(tool, golden):
+def test_an_unreadable_entry_is_reported_and_the_others_are_verified(tool, golden):
     with open(golden / FILE_NAME, "r+b") as file:
         file.seek(288 + 112)
         file.write(b"\xff\xff\xff\x7f")

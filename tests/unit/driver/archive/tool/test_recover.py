@@ -269,7 +269,7 @@ def test_an_invalid_frame_ends_a_recording(tool, tmp_path):
 
 
 @pytest.mark.parametrize("fault", ["missing", "hole"])
-def test_after_a_gap_only_the_segments_up_to_the_end_are_kept(tool, tmp_path, fault):
+def test_a_recording_with_a_gap_is_recovered_from_after_the_gap(tool, tmp_path, fault):
     end = own.write(tmp_path, 0, own.stream([992] * 600))
     path = tmp_path / f"0-{own.SEGMENT}.rec"
     if fault == "missing":
@@ -368,7 +368,7 @@ def test_an_interrupted_addition_is_no_recording(tool, tmp_path):
     assert list(_descriptors(tmp_path)) == [0, 1]
 
 
-def test_an_entry_without_its_header_is_valid_where_it_has_files(tool, golden):
+def test_an_entry_without_its_header_is_valid_if_it_has_files(tool, golden):
     expected = _descriptors(golden)
     _patch(golden, _offsets(golden)[1], bytes(32))
     outcome = tool("recover")

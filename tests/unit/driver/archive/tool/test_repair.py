@@ -231,7 +231,7 @@ def test_a_length_of_zero_in_the_catalog_is_reported(tool, golden, verb):
     assert f"`windtunnel archive recover --dir {golden}`" in outcome.err
 
 
-def test_orphans_of_one_valid_recording_are_deleted(tool, golden):
+def test_orphans_of_other_or_invalid_recordings_are_not_deleted(tool, golden):
     assert tool("delete-orphans", 0, "--yes").out == "0 files deleted\n"
     tool("mark-invalid", 2)
     assert tool("delete-orphans", "--yes").out == "0 files deleted\n"

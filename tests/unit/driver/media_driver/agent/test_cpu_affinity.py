@@ -29,7 +29,7 @@ def bound(monkeypatch):
         ("receiver", []),
     ],
 )
-def test_each_thread_has_its_processor(bound, thread, expected):
+def test_each_thread_is_bound_to_its_configured_processor(bound, thread, expected):
     noted = []
     pin_thread(CONTEXT, thread, lambda *error: noted.append(error))
     assert (bound, noted) == (expected, [])

@@ -95,7 +95,7 @@ def test_publications_are_connected_while_they_have_a_subscriber(driver):
     driver.turn()
     assert descriptor.is_connected_acquire(log.log, log.meta_at)
     assert driver.value(ready.limit_counter_id) == 32 * 1024
-    driver.ask(RemoveSubscription(driver.client, driver.next_id(), subscription))
+    driver.request(RemoveSubscription(driver.client, driver.next_id(), subscription))
     assert not descriptor.is_connected_acquire(log.log, log.meta_at)
     assert driver.value(ready.limit_counter_id) == 0
 
@@ -106,12 +106,12 @@ def test_the_image_of_a_removed_ipc_publication_is_unavailable_once_drained(driv
     _, (_, available) = driver.add(AddSubscription, NAMED)
     driver.turn()
     produced = driver.publish(log, 1024)
-    responses = driver.ask(RemovePublication(driver.client, driver.next_id(), publication))
+    responses = driver.request(RemovePublication(driver.client, driver.next_id(), publication))
     assert kinds(responses) == [OperationSuccess]
     assert descriptor.end_of_stream_position_acquire(log.log, log.meta_at) == produced
     assert driver.value(ready.limit_counter_id) == produced
     driver.run_for(3 * SECOND)
-    assert driver.take() == [], "nothing is over while something is unread"
+    assert driver.take() == [], "the image must stay available until it is drained"
     driver.set_value(available.subscriber_position_id, produced)
     driver.run_for(2 * SECOND)
     assert [each.channel for each in driver.take()] == ["aeron:ipc"]
@@ -140,7 +140,7 @@ def test_a_revoked_publication_ends_at_once(driver, channel):
     driver.turn()
     log = driver.open_log(ready.log_file_name)
     driver.publish(log, 1024)
-    responses = driver.ask(
+    responses = driver.request(
         RemovePublication(driver.client, driver.next_id(), publication, revoke=True)
     )
     assert kinds(responses) == [OperationSuccess]
@@ -155,7 +155,7 @@ def test_a_revoked_publication_ends_at_once(driver, channel):
 
 
 @pytest.mark.parametrize("publication_first", [True, False])
-def test_a_spy_reads_what_is_sent(driver, publication_first):
+def test_a_spy_and_a_network_publication_are_linked(driver, publication_first):
     order = [(AddPublication, TO_PEER), (AddSubscription, SPY)]
     if not publication_first:
         order.reverse()
@@ -166,7 +166,7 @@ def test_a_spy_reads_what_is_sent(driver, publication_first):
     assert available.source_identity == "aeron:ipc"
 
 
-def test_a_spy_reads_one_channel_only(driver):
+def test_a_spy_is_not_linked_to_a_publication_of_another_channel(driver):
     driver.add(AddPublication, TO_PEER.replace("40456", "40457"))
     _, responses = driver.add(AddSubscription, SPY)
     assert kinds(responses) == [SubscriptionReady]
@@ -183,7 +183,7 @@ def test_spies_simulate_a_connection_if_the_channel_allows_it(driver):
     driver.set_value(available.subscriber_position_id, produced)
     driver.turn(4)
     assert driver.named("snd-pos").value == produced, "snd-pos follows the fastest spy"
-    driver.ask(RemoveSubscription(driver.client, driver.next_id(), subscription))
+    driver.request(RemoveSubscription(driver.client, driver.next_id(), subscription))
     driver.turn(2)
     assert not descriptor.is_connected_acquire(log.log, log.meta_at)
 
@@ -219,7 +219,9 @@ def test_an_untethered_subscriber_that_falls_behind_is_removed(driver, rejoin, r
     (gone,) = driver.take()
     assert gone.subscription_registration_id == slow.subscription_registration_id
     assert gone.channel == "aeron:ipc"
-    assert driver.value(ready.limit_counter_id) == 32 * 1024, "a lingering reader holds back"
+    assert driver.value(ready.limit_counter_id) == 32 * 1024, (
+        "a lingering reader still limits the publisher"
+    )
     driver.run_for(4 * SECOND)
     assert driver.value(ready.limit_counter_id) == produced + 32 * 1024
     assert (driver.counters.read(slow.subscriber_position_id) is not None) == returns
@@ -248,7 +250,7 @@ def test_a_claim_that_is_never_committed_is_padded(driver):
 def test_a_command_that_is_never_committed_is_skipped(driver):
     driver.claim_command(40)
     correlation_id = driver.next_id()
-    responses = driver.ask(AddSubscription(driver.client, correlation_id, STREAM, "aeron:ipc"))
+    responses = driver.request(AddSubscription(driver.client, correlation_id, STREAM, "aeron:ipc"))
     assert responses == []
     driver.run_for(12 * SECOND)
     assert driver.value(system_counters.UNBLOCKED_COMMANDS) == 1
@@ -256,12 +258,12 @@ def test_a_command_that_is_never_committed_is_skipped(driver):
 
 
 def test_an_unknown_publication_cannot_be_removed(driver):
-    responses = driver.ask(RemovePublication(driver.client, driver.next_id(), 99))
+    responses = driver.request(RemovePublication(driver.client, driver.next_id(), 99))
     assert [type(item) for item in responses] == [ErrorResponse]
     assert responses[0].error_code == ErrorCode.UNKNOWN_PUBLICATION
 
 
-def test_an_untethered_spy_gets_the_ipc_channel_like_in_the_c_driver(driver):
+def test_the_unavailable_image_of_an_untethered_spy_has_the_ipc_channel(driver):
     timeout = "|ssc=true|untethered-window-limit-timeout=2s"
     _, (ready,) = driver.add(AddPublication, TO_PEER + timeout)
     log = driver.open_log(ready.log_file_name)
@@ -278,18 +280,18 @@ def test_an_untethered_spy_gets_the_ipc_channel_like_in_the_c_driver(driver):
 def test_a_rejected_ipc_image_is_unavailable_with_its_subscriptions_channel(driver):
     publication, _ = driver.add(AddPublication, IPC)
     driver.add(AddSubscription, NAMED)
-    responses = driver.ask(
+    responses = driver.request(
         RejectImage(driver.client, driver.next_id(), publication, 0, "not wanted")
     )
     (gone,) = (each for each in responses if isinstance(each, UnavailableImage))
     assert gone.channel == NAMED
 
 
-def test_an_untethered_subscriber_does_not_rejoin_without_a_free_counter(driver):
+def test_a_subscriber_does_not_rejoin_after_a_rejection_without_a_free_counter(driver):
     """The cool-down ends in a timer, where no command can be rejected."""
     publication, (ready,) = driver.add(AddPublication, IPC)
     driver.add(AddSubscription, "aeron:ipc")
-    driver.ask(RejectImage(driver.client, driver.next_id(), publication, 0, "not wanted"))
+    driver.request(RejectImage(driver.client, driver.next_id(), publication, 0, "not wanted"))
     manager = driver.driver.conductor.components.user_counters._manager
     capacity, manager.capacity = manager.capacity, 0
     manager._freed.clear()
@@ -320,7 +322,7 @@ def test_a_revoked_shared_publication_is_no_longer_connected(driver):
     driver.send(SocketAddress(host, int(port)), status)
     driver.turn(4)
     assert descriptor.is_connected_acquire(log.log, log.meta_at)
-    driver.ask(RemovePublication(driver.client, driver.next_id(), publication, revoke=True))
+    driver.request(RemovePublication(driver.client, driver.next_id(), publication, revoke=True))
     driver.run_for(1 * SECOND + 100 * MS)
     assert driver.value(system_counters.PUBLICATIONS_REVOKED) == 1
     assert not descriptor.is_connected_acquire(log.log, log.meta_at)

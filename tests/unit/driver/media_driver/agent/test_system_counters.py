@@ -82,7 +82,7 @@ def test_the_threading_mode_is_in_the_labels_of_cycle_times():
     assert differing == list(range(26, 32))
 
 
-def test_a_counter_that_two_agents_move_is_moved_atomically():
+def test_a_counter_that_two_agents_change_is_changed_atomically():
     """A plain addition is a load and a store: two threads would lose each other's work."""
     moves = {
         agent: [

@@ -56,9 +56,9 @@ def test_a_registration_id_in_use_is_rejected(driver, first, second, second_clie
         again = counter(second_client, 900)
     else:
         again = command(second[0], second_client, 900, second[1], STREAM + 1)
-    driver.ask(held)
+    driver.request(held)
     before = [item.counter_id for item in driver.active_counters()]
-    (response,) = driver.ask(again)
+    (response,) = driver.request(again)
     assert isinstance(response, ErrorResponse)
     assert (response.correlation_id, response.error_code) == (900, ErrorCode.GENERIC_ERROR)
     assert "900" in response.message
@@ -72,7 +72,7 @@ def test_a_registration_id_in_use_is_rejected(driver, first, second, second_clie
 def test_a_command_that_lacks_counters_leaves_nothing_behind(driver, kind, channel, left):
     manager = driver.driver.conductor.components.user_counters._manager
     manager.capacity = len(list(driver.counters)) + left
-    responses = driver.ask(command(kind, 500, 900, channel))
+    responses = driver.request(command(kind, 500, 900, channel))
     is_refused = any(isinstance(item, ErrorResponse) for item in responses)
     assert is_refused or left > 0
     expect_all_gone(driver)

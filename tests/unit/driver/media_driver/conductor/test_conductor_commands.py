@@ -50,13 +50,13 @@ def driver(tmp_path):
 def add(driver, kind, channel=CHANNEL, stream=STREAM, client=None):
     """Send an Add command. Returns (correlation id, responses other than heartbeat counters)."""
     correlation_id = driver.next_id()
-    responses = driver.ask(kind(client or driver.client, correlation_id, stream, channel))
+    responses = driver.request(kind(client or driver.client, correlation_id, stream, channel))
     return correlation_id, [
-        item for item in responses if not is_introduction(item, client or driver.client)
+        item for item in responses if not is_heartbeat_counter(item, client or driver.client)
     ]
 
 
-def is_introduction(response, client):
+def is_heartbeat_counter(response, client):
     return isinstance(response, CounterReady) and response.correlation_id == client
 
 
@@ -70,14 +70,14 @@ def refusal(responses):
 
 def test_a_clients_heartbeat_counter_precedes_its_first_response(driver):
     first, second = driver.next_id(), driver.next_id()
-    responses = driver.ask(AddSubscription(driver.client, first, STREAM, CHANNEL))
+    responses = driver.request(AddSubscription(driver.client, first, STREAM, CHANNEL))
     assert [type(item) for item in responses] == [CounterReady, SubscriptionReady]
     assert responses[0].correlation_id == driver.client
     heartbeat = driver.counters.read(responses[0].counter_id)
     assert (heartbeat.type_id, heartbeat.value) == (11, driver.clock.now_ms())
     assert heartbeat.label == f"client-heartbeat: id={driver.client}"
     assert struct.unpack_from("<q", heartbeat.key)[0] == driver.client
-    responses = driver.ask(AddSubscription(driver.client, second, STREAM + 1, CHANNEL))
+    responses = driver.request(AddSubscription(driver.client, second, STREAM + 1, CHANNEL))
     assert [type(item) for item in responses] == [SubscriptionReady]
 
 
@@ -176,10 +176,10 @@ def test_a_concurrent_publication_is_shared_until_its_last_registration_is_remov
         original.channel_status_counter_id,
         original.log_file_name,
     )
-    assert driver.ask(RemovePublication(driver.client, 900, first)) == [OperationSuccess(900)]
+    assert driver.request(RemovePublication(driver.client, 900, first)) == [OperationSuccess(900)]
     driver.run_for(8 * SECOND, 100 * MS)
     assert driver.logs() == [f"publications/{first}.logbuffer"]
-    assert driver.ask(RemovePublication(other_client, 901, second)) == [OperationSuccess(901)]
+    assert driver.request(RemovePublication(other_client, 901, second)) == [OperationSuccess(901)]
     driver.run_for(8 * SECOND, 100 * MS)
     assert driver.logs() == []
 
@@ -198,7 +198,7 @@ def test_a_session_id_in_use_is_rejected_until_its_publication_is_removed(driver
     first, _ = add(driver, AddExclusivePublication, channel)
     second, response = add(driver, AddExclusivePublication, channel)
     assert refusal(response) == (second, ErrorCode.INVALID_CHANNEL)
-    driver.ask(RemovePublication(driver.client, 900, first))
+    driver.request(RemovePublication(driver.client, 900, first))
     third, response = add(driver, AddExclusivePublication, channel)
     assert refusal(response) == (third, ErrorCode.INVALID_CHANNEL)
     driver.keep_alive(driver.client)
@@ -277,14 +277,17 @@ def test_an_invalid_parameter_is_named_in_the_error_log(driver, channel):
 def test_an_unknown_or_foreign_resource_cannot_be_removed(driver, command, code):
     add(driver, AddExclusivePublication, TO_PEER)
     subscription, _ = add(driver, AddSubscription)
-    assert refusal(driver.ask(command(driver.client, 900, 424242))) == (900, code)
+    assert refusal(driver.request(command(driver.client, 900, 424242))) == (900, code)
     if command is not RemoveSubscription:
-        assert refusal(driver.ask(command(driver.client + 77, 901, subscription))) == (901, code)
+        assert refusal(driver.request(command(driver.client + 77, 901, subscription))) == (
+            901,
+            code,
+        )
 
 
 def test_a_counter_exists_until_its_client_removes_it(driver):
-    responses = driver.ask(AddCounter(driver.client, 50, 1101, b"key", "label"))
-    (ready,) = [item for item in responses if not is_introduction(item, driver.client)]
+    responses = driver.request(AddCounter(driver.client, 50, 1101, b"key", "label"))
+    (ready,) = [item for item in responses if not is_heartbeat_counter(item, driver.client)]
     counter = driver.counters.read(ready.counter_id)
     assert (counter.type_id, counter.registration_id, counter.owner_id, counter.label) == (
         1101,
@@ -293,7 +296,7 @@ def test_a_counter_exists_until_its_client_removes_it(driver):
         "label",
     )
     assert counter.key.rstrip(b"\0") == b"key"
-    assert driver.ask(RemoveCounter(driver.client, 51, 50)) == [
+    assert driver.request(RemoveCounter(driver.client, 51, 50)) == [
         OperationSuccess(51),
         UnavailableCounter(50, ready.counter_id),
     ]
@@ -302,16 +305,16 @@ def test_a_counter_exists_until_its_client_removes_it(driver):
 
 def test_a_static_counter_is_shared_and_outlives_its_client(driver):
     command = AddStaticCounter(driver.client, 50, 7, 1101, b"", "mine")
-    heartbeat, first = driver.ask(command)
-    assert is_introduction(heartbeat, driver.client)
+    heartbeat, first = driver.request(command)
+    assert is_heartbeat_counter(heartbeat, driver.client)
     assert isinstance(first, StaticCounter)
-    (again,) = driver.ask(AddStaticCounter(driver.client, 51, 7, 1101, b"", "other"))
+    (again,) = driver.request(AddStaticCounter(driver.client, 51, 7, 1101, b"", "other"))
     assert again == StaticCounter(51, first.counter_id)
-    driver.ask(ClientClose(driver.client))
+    driver.request(ClientClose(driver.client))
     driver.run_for(2 * SECOND)
     assert driver.counters.read(first.counter_id).owner_id == -1
-    driver.ask(AddCounter(driver.client, 52, 1102, b"", "x"))
-    refused_id = driver.ask(AddStaticCounter(driver.client, 53, 52, 1102, b"", "y"))
+    driver.request(AddCounter(driver.client, 52, 1102, b"", "x"))
+    refused_id = driver.request(AddStaticCounter(driver.client, 53, 52, 1102, b"", "y"))
     assert refusal(refused_id) == (53, ErrorCode.GENERIC_ERROR)
 
 
@@ -320,19 +323,19 @@ def test_a_static_counter_does_not_hide_a_counter_of_the_driver(driver):
     for type_id, registration_id in ((11, driver.client), (1, publication), (6, publication)):
         found = driver.counters.find(type_id, registration_id)
         correlation_id = driver.next_id()
-        response = driver.ask(
+        response = driver.request(
             AddStaticCounter(driver.client, correlation_id, registration_id, type_id, b"", "x")
         )
         assert refusal(response) == (correlation_id, ErrorCode.GENERIC_ERROR)
         assert f"(counterId={found}) for typeId={type_id}" in response[0].message
-    (response,) = driver.ask(AddStaticCounter(driver.client, 50, 0, 0, b"", "x"))
+    (response,) = driver.request(AddStaticCounter(driver.client, 50, 0, 0, b"", "x"))
     assert response == StaticCounter(50, system_counters.BYTES_SENT)
     assert driver.counters.read(response.counter_id).label.startswith("Bytes sent")
 
 
 def test_each_session_id_is_returned_once(driver):
-    (first,) = driver.ask(GetNextAvailableSessionId(driver.client, 50, STREAM))
-    (second,) = driver.ask(GetNextAvailableSessionId(driver.client, 51, STREAM))
+    (first,) = driver.request(GetNextAvailableSessionId(driver.client, 50, STREAM))
+    (second,) = driver.request(GetNextAvailableSessionId(driver.client, 51, STREAM))
     assert isinstance(first, NextAvailableSessionId)
     assert (first.correlation_id, second.session_id) == (50, first.session_id + 1)
     _, (response,) = add(driver, AddPublication, TO_PEER)
@@ -344,7 +347,7 @@ def test_removing_a_subscription_does_not_announce_its_images_as_unavailable(dri
     add(driver, AddExclusivePublication)
     driver.turn(4)
     driver.take()
-    assert driver.ask(RemoveSubscription(driver.client, 900, subscription)) == [
+    assert driver.request(RemoveSubscription(driver.client, 900, subscription)) == [
         OperationSuccess(900)
     ]
     driver.keep_alive(driver.client)
@@ -356,7 +359,7 @@ def test_removing_a_subscription_does_not_announce_its_images_as_unavailable(dri
 def test_a_client_that_times_out_is_notified_and_loses_its_resources(driver):
     add(driver, AddExclusivePublication, TO_PEER + "|linger=0")
     add(driver, AddSubscription)
-    driver.ask(AddCounter(driver.client, 50, 1101, b"", "label"))
+    driver.request(AddCounter(driver.client, 50, 1101, b"", "label"))
     heartbeat = driver.counters.find(11, driver.client)
     driver.run_for(9 * SECOND)
     assert driver.take() == []
@@ -374,7 +377,7 @@ def test_a_client_that_times_out_is_notified_and_loses_its_resources(driver):
 
 def test_a_client_that_closes_is_removed_without_a_timeout_notification(driver):
     add(driver, AddExclusivePublication, TO_PEER + "|linger=0")
-    assert driver.ask(ClientClose(driver.client)) == []
+    assert driver.request(ClientClose(driver.client)) == []
     driver.run_for(5 * SECOND)
     assert not [item for item in driver.take() if isinstance(item, ClientTimeout)]
     assert driver.value(system_counters.CLIENT_TIMEOUTS) == 0
@@ -385,7 +388,7 @@ def test_a_keepalive_command_counts_as_a_heartbeat(driver):
     add(driver, AddSubscription)
     for _ in range(4):
         driver.run_for(5 * SECOND)
-        assert driver.ask(ClientKeepalive(driver.client)) == []
+        assert driver.request(ClientKeepalive(driver.client)) == []
     assert driver.value(system_counters.CLIENT_TIMEOUTS) == 0
 
 
@@ -442,7 +445,7 @@ def test_an_invalid_command_is_logged_without_a_response(driver, type_id, conten
 @pytest.mark.parametrize(("validator", "ends"), [("deny", False), ("allow", True)])
 def test_a_client_may_terminate_the_driver_only_if_allowed(tmp_path, validator, ends):
     with lab(tmp_path / "aeron", termination_validator=validator) as driver:
-        assert driver.ask(TerminateDriver(driver.next_id(), 50, b"token")) == []
+        assert driver.request(TerminateDriver(driver.next_id(), 50, b"token")) == []
         assert driver.driver.wait(0) == ends
 
 
@@ -555,7 +558,7 @@ def test_a_subscription_without_space_in_the_receivers_table_is_rejected(driver)
     refused_id, response = add(driver, AddSubscription, stream=STREAM + 1)
     assert refusal(response) == (refused_id, ErrorCode.RESOURCE_TEMPORARILY_UNAVAILABLE)
     assert driver.active_counters() == before
-    driver.ask(RemoveSubscription(driver.client, driver.next_id(), first))
+    driver.request(RemoveSubscription(driver.client, driver.next_id(), first))
     assert len(endpoint.interests) == room - 1
     _, (response,) = add(driver, AddSubscription, stream=STREAM + 1)
     assert isinstance(response, SubscriptionReady)

@@ -89,7 +89,7 @@ def test_no_sequence_of_commands_ends_the_driver(tmp_path_factory, commands, rng
         driver.turn(2 * len(commands), 100 * MS)
         driver.take()
         client = driver.next_id() + 1_000_000
-        responses = driver.ask(
+        responses = driver.request(
             AddSubscription(client, 7_000_000, 77, "aeron:udp?endpoint=10.0.0.1:9")
         )
         assert isinstance(responses[-1], SubscriptionReady)
@@ -113,7 +113,7 @@ def test_no_overwriting_of_logs_or_positions_ends_the_driver(tmp_path, seed):
     driver: Lab
     with lab(tmp_path / "aeron") as driver:
         client = driver.next_id()
-        driver.ask(AddSubscription(client, driver.next_id(), STREAM, CHANNEL))
+        driver.request(AddSubscription(client, driver.next_id(), STREAM, CHANNEL))
         driver.post(CommandType.ADD_PUBLICATION, encode(1, client, 900, 0, CHANNEL, b""))
         driver.turn(6)
         maps = [LogBuffer.map(tmp_path / "aeron" / name) for name in driver.logs()]
@@ -126,7 +126,7 @@ def test_no_overwriting_of_logs_or_positions_ends_the_driver(tmp_path, seed):
             driver.set_value(position, rng.choice([7, -1, 2**62 + 5, rng.getrandbits(62), 65_567]))
             driver.turn(4, 30 * MS)
             driver.keep_alive(client)
-        responses = driver.ask(
+        responses = driver.request(
             AddSubscription(client, 7_000_000, 77, "aeron:udp?endpoint=10.0.0.1:9")
         )
         assert isinstance(responses[-1], SubscriptionReady)

@@ -43,13 +43,15 @@ def driver(tmp_path):
 
 def subscribe(driver, channel=CHANNEL):
     registration_id = driver.next_id()
-    driver.ask(AddSubscription(driver.client, registration_id, STREAM, channel))
+    driver.request(AddSubscription(driver.client, registration_id, STREAM, channel))
     return registration_id
 
 
 def publish(driver, channel=TO_PEER):
     registration_id = driver.next_id()
-    responses = driver.ask(AddExclusivePublication(driver.client, registration_id, STREAM, channel))
+    responses = driver.request(
+        AddExclusivePublication(driver.client, registration_id, STREAM, channel)
+    )
     return responses[-1]
 
 
@@ -81,7 +83,7 @@ def images(driver):
     return [name for name in driver.logs() if name.startswith("images")]
 
 
-def test_an_image_that_receives_data_stays(driver):
+def test_an_image_that_receives_heartbeats_stays(driver):
     subscribe(driver)
     response = open_image(driver)
     for _ in range(120):
@@ -119,7 +121,7 @@ def test_an_unavailable_image_is_removed_once_its_subscribers_left(driver):
     driver.run_for(14 * SECOND)
     assert len(unavailable(driver)) == 1
     assert images(driver) != []
-    driver.ask(RemoveSubscription(driver.client, 900, subscription))
+    driver.request(RemoveSubscription(driver.client, 900, subscription))
     driver.run_for(2 * SECOND)
     assert images(driver) == []
     assert driver.take() == []
@@ -128,8 +130,8 @@ def test_an_unavailable_image_is_removed_once_its_subscribers_left(driver):
 def test_an_image_without_subscribers_is_not_given_to_a_new_one(driver):
     first = subscribe(driver)
     old = open_image(driver)
-    driver.ask(RemoveSubscription(driver.client, 900, first))
-    responses = driver.ask(AddSubscription(driver.client, driver.next_id(), STREAM, CHANNEL))
+    driver.request(RemoveSubscription(driver.client, 900, first))
+    responses = driver.request(AddSubscription(driver.client, driver.next_id(), STREAM, CHANNEL))
     assert [type(item) for item in responses] == [SubscriptionReady]
     driver.send(HERE, setup(96))
     driver.turn(3)
@@ -207,10 +209,10 @@ def test_an_interrupted_stream_returns_if_rejoin_is_set(driver, rejoin, comes_ba
 
 def test_a_new_subscription_receives_a_session_that_had_timed_out(driver):
     old = subscribe(driver, f"{CHANNEL}|rejoin=false")
-    driver.ask(AddSubscription(driver.client, driver.next_id(), STREAM + 1, CHANNEL))
+    driver.request(AddSubscription(driver.client, driver.next_id(), STREAM + 1, CHANNEL))
     open_image(driver)
     driver.run_for(15 * SECOND)
-    driver.ask(RemoveSubscription(driver.client, driver.next_id(), old))
+    driver.request(RemoveSubscription(driver.client, driver.next_id(), old))
     subscribe(driver, f"{CHANNEL}|rejoin=false")
     assert open_image(driver).session_id == SESSION
 
@@ -223,7 +225,7 @@ def test_a_late_subscriber_joins_at_the_slowest_position(driver):
     driver.turn(3)
     driver.set_value(first.subscriber_position_id, 1056)
     late = driver.next_id()
-    responses = driver.ask(AddSubscription(driver.client, late, STREAM, CHANNEL))
+    responses = driver.request(AddSubscription(driver.client, late, STREAM, CHANNEL))
     assert [type(item) for item in responses] == [SubscriptionReady, AvailableImage]
     assert responses[1].correlation_id == first.correlation_id
     assert driver.value(responses[1].subscriber_position_id) == 1056
@@ -238,11 +240,11 @@ def test_a_late_subscriber_joins_a_draining_image_only_while_it_has_readers(driv
     for _ in range(20):
         driver.send(HERE, heartbeat(160, 0xE0))
         driver.run_for(100 * MS)
-    responses = driver.ask(AddSubscription(driver.client, 900, STREAM, CHANNEL))
+    responses = driver.request(AddSubscription(driver.client, 900, STREAM, CHANNEL))
     assert [type(item) for item in responses] == [SubscriptionReady, AvailableImage]
     for position in (first.subscriber_position_id, responses[1].subscriber_position_id):
         driver.set_value(position, 160)
-    responses = driver.ask(AddSubscription(driver.client, 901, STREAM, CHANNEL))
+    responses = driver.request(AddSubscription(driver.client, 901, STREAM, CHANNEL))
     assert [type(item) for item in responses] == [SubscriptionReady]
 
 
@@ -299,7 +301,7 @@ def test_ranges_lost_at_the_same_time_are_separate_observations(driver):
 def test_removing_the_last_subscription_removes_the_image_and_endpoint(driver):
     subscription = subscribe(driver)
     open_image(driver)
-    driver.ask(RemoveSubscription(driver.client, 900, subscription))
+    driver.request(RemoveSubscription(driver.client, 900, subscription))
     driver.run_for(5 * SECOND)
     assert driver.take() == []
     assert images(driver) == []
@@ -310,7 +312,7 @@ def test_removing_the_last_subscription_removes_the_image_and_endpoint(driver):
 def test_a_publications_log_is_removed_after_its_linger(driver):
     response = publish(driver, f"{TO_PEER}|linger=3s")
     log = LogBuffer.map(driver.driver.context.dir / driver.logs()[0])
-    driver.ask(RemovePublication(driver.client, 900, response.registration_id))
+    driver.request(RemovePublication(driver.client, 900, response.registration_id))
     assert descriptor.end_of_stream_position_acquire(log.log, log.meta_at) == 0
     driver.run_for(3 * SECOND)
     assert len(driver.logs()) == 1
@@ -370,7 +372,7 @@ def test_an_end_of_stream_confirmed_by_the_receiver_needs_no_linger(driver):
     response = publish(driver, f"{TO_PEER}|linger=60s")
     deliver_status(driver, response)
     driver.turn(3)
-    driver.ask(RemovePublication(driver.client, 900, response.registration_id))
+    driver.request(RemovePublication(driver.client, 900, response.registration_id))
     driver.run_for(3 * SECOND)
     assert len(driver.logs()) == 1
     flags = {item[5] for _, item in driver.outside if item[6] == wire.DATA}
@@ -380,7 +382,7 @@ def test_an_end_of_stream_confirmed_by_the_receiver_needs_no_linger(driver):
     assert driver.logs() == []
 
 
-def test_the_driver_writes_its_heartbeat_and_its_close(tmp_path):
+def test_the_driver_writes_its_heartbeat_and_marks_itself_closed(tmp_path):
     with lab(tmp_path / "aeron") as driver:
         seen = []
         for _ in range(5):
@@ -424,7 +426,7 @@ def test_a_closed_publication_with_ranges_waits_a_limited_time_for_slow_receiver
     driver.publish(log, 160)
     driver.turn(3)
     report(position)
-    driver.ask(RemovePublication(driver.client, driver.next_id(), ready.registration_id, False))
+    driver.request(RemovePublication(driver.client, driver.next_id(), ready.registration_id, False))
     lived_s = 0
     while driver.logs():
         report(position)

@@ -46,7 +46,7 @@ def driver(tmp_path):
 
 def responses_to(driver, command):
     """Return the responses to a command; a name lookup may take some time."""
-    responses = driver.ask(command)
+    responses = driver.request(command)
     until = time.monotonic() + 10
     while not responses and time.monotonic() < until:
         time.sleep(0.001)
@@ -103,7 +103,7 @@ def check_it_lives(driver):
         (AddExclusivePublication, f"aeron-spy:{TO_PEER}|mtu=1", ErrorCode.INVALID_CHANNEL),
     ],
 )
-def test_an_unusual_channel_is_rejected(driver, kind, channel, code):
+def test_an_unusual_channel_is_rejected_and_leaves_nothing_behind(driver, kind, channel, code):
     before = held(driver)
     command = kind(driver.client, driver.next_id(), STREAM, channel)
     assert refusal(driver, command) == code
@@ -147,7 +147,7 @@ def test_an_unexpected_error_of_a_command_is_reported_and_recorded(driver):
     handlers = driver.driver.conductor._handlers
     right, handlers[AddSubscription] = handlers[AddSubscription], fail
     command = AddSubscription(driver.client, driver.next_id(), STREAM, CHANNEL)
-    (response,) = driver.ask(command)
+    (response,) = driver.request(command)
     assert (response.correlation_id, response.error_code) == (
         command.correlation_id,
         ErrorCode.GENERIC_ERROR,

@@ -16,7 +16,7 @@ from windtunnel.driver.command.publication import AddPublication, PublicationRea
 from windtunnel.driver.command.response import ErrorResponse
 from windtunnel.driver.media_driver.context import Context
 
-TO_NOBODY = "aeron:udp?endpoint=10.0.0.2:40456|term-length=64k"
+TO_PEER = "aeron:udp?endpoint=10.0.0.2:40456|term-length=64k"
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def test_a_heartbeat_from_the_future_keeps_counters_no_longer_than_the_timeout(
 ):
     driver.client = 77
     for _ in range(3):
-        driver.ask(AddCounter(77, driver.next_id(), 1001, b"", "counter"))
+        driver.request(AddCounter(77, driver.next_id(), 1001, b"", "counter"))
     driver.set_value(driver.counters.find(11, 77), heartbeat_ms)
     driver.run_for(4 * SECOND)
     assert len(driver.stream_counters()) == 3
@@ -41,7 +41,7 @@ def test_a_heartbeat_from_the_future_keeps_counters_no_longer_than_the_timeout(
 
 def test_a_client_that_writes_its_heartbeat_again_stays_alive(driver):
     driver.client = 77
-    driver.ask(AddCounter(77, driver.next_id(), 1001, b"", "counter"))
+    driver.request(AddCounter(77, driver.next_id(), 1001, b"", "counter"))
     driver.set_value(driver.counters.find(11, 77), 1 << 62)
     driver.keeps_alive = True
     driver.run_for(20 * SECOND)
@@ -63,7 +63,7 @@ def test_a_moved_tail_does_not_stop_commands(driver):
     add_i64(ring, ring.size - ring_buffer.TRAILER_LENGTH + ring_buffer.TAIL, 3)
     driver.run_for(2 * SECOND)
     for _ in range(3):
-        post_as_aeron(driver, AddPublication(driver.client, driver.next_id(), 1001, TO_NOBODY))
+        post_as_aeron(driver, AddPublication(driver.client, driver.next_id(), 1001, TO_PEER))
         driver.turn(3)
         assert PublicationReady in map(type, driver.take())
 
@@ -76,7 +76,7 @@ def test_a_claim_with_a_wrong_length_drops_no_later_command(driver, length):
     put_i32(driver.cnc.to_driver, index, length)
     ids = [driver.next_id() for _ in range(4)]
     for correlation_id in ids:
-        command = AddPublication(77, correlation_id, 1001, TO_NOBODY)
+        command = AddPublication(77, correlation_id, 1001, TO_PEER)
         driver.post(command.TYPE_ID, command.encode())
     driver.run_for(12 * SECOND, 100 * MS)
     responses = [item for item in driver.take() if isinstance(item, PublicationReady)]
@@ -94,8 +94,8 @@ def test_many_bad_channels_leave_space_for_other_errors(driver):
     assert "a local error" in read_errors(driver.cnc.error_log)[-1].text
 
 
-@pytest.mark.parametrize("channel", ["aeron:ipc?term-length=64k", TO_NOBODY])
-def test_the_number_of_publications_is_a_setting(tmp_path, channel):
+@pytest.mark.parametrize("channel", ["aeron:ipc?term-length=64k", TO_PEER])
+def test_the_number_of_publications_is_limited_by_a_setting(tmp_path, channel):
     with lab(tmp_path / "few", publications_max=2, client_liveness_timeout_ns=2 * SECOND) as driver:
         responses = [driver.add(AddPublication, channel, stream)[1] for stream in range(3)]
     assert [type(item) for (item,) in responses] == [

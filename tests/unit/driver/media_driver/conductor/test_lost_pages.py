@@ -86,7 +86,7 @@ with pytest.MonkeyPatch.context() as patch, world(folder, patch) as made:
     assert len(fresh.read) > 10
     made.both(150, 100_000_000)
     assert not path.exists()
-    print("served on")
+    print("still serving")
 """
 
 
@@ -109,7 +109,7 @@ def test_without_the_guard_a_truncated_log_ends_the_process(tmp_path):
 )
 def test_a_truncated_log_ends_its_stream_only(tmp_path, kind, keep):
     ended = run(tmp_path, "guarded", kind, keep)
-    assert (ended.returncode, ended.stdout) == (0, "served on\n"), ended.stderr
+    assert (ended.returncode, ended.stdout) == (0, "still serving\n"), ended.stderr
 
 
 def test_a_truncated_cnc_file_ends_the_driver_with_an_error(tmp_path):
@@ -144,7 +144,7 @@ def test_the_driver_ends_an_image_with_lost_pages_itself(tmp_path):
         fail_to_send(driver)
         fail_to_send(driver)
         assert reports_of(driver, path) == [1]
-        # The timers, of a second each, then let it drain and tell the subscriber.
+        # Timers, of a second each, then drain the image and notify the subscriber.
         driver.run_for(3_200 * MS)
         assert [type(item) for item in driver.take()] == [UnavailableImage]
 

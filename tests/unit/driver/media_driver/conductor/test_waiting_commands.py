@@ -28,7 +28,7 @@ MANUAL = "aeron:udp?control-mode=manual|term-length=64k"
 
 @pytest.fixture
 def held(tmp_path):
-    """A driver whose name service responds when the test calls `held.lookups.let_through`."""
+    """A driver whose name service responds when the test calls `held.lookups.complete`."""
     with patient_lab(tmp_path / "aeron") as opened:
         service = NameService(opened.clock, here="10.0.0.1", there="10.0.0.2")
         opened.lookups = HeldLookups(service, opened.clock)
@@ -76,7 +76,7 @@ def test_a_lookup_delays_no_other_command_of_its_client(held):
     received = responses(held)
     assert isinstance(received[other], PublicationReady)
     assert waiting not in received
-    held.lookups.let_through()
+    held.lookups.complete()
     assert isinstance(responses(held)[waiting], PublicationReady)
 
 
@@ -84,7 +84,7 @@ def test_each_waiting_command_has_its_own_lookups(held):
     first = post(held, AddPublication, STREAM, NAMED.format("there"))
     second = post(held, AddPublication, STREAM + 1, NAMED.format("none"))
     responses(held)
-    held.lookups.let_through()
+    held.lookups.complete()
     held.turn(5)
     received = held.take()
     ready = {each.correlation_id for each in received if isinstance(each, PublicationReady)}
@@ -99,7 +99,7 @@ def test_a_removal_waits_for_the_addition_that_it_removes(held):
     added = post(held, AddSubscription, STREAM, NAMED.format("here"))
     removed = post(held, RemoveSubscription, added)
     assert {added, removed}.isdisjoint(responses(held))
-    held.lookups.let_through()
+    held.lookups.complete()
     received = responses(held)
     assert isinstance(received[added], SubscriptionReady)
     assert isinstance(received[removed], OperationSuccess)
@@ -112,9 +112,9 @@ def test_the_destinations_of_a_publication_are_added_and_removed_in_order(held):
     added = post(held, AddDestination, publication, destination)
     removed = post(held, RemoveDestination, publication, destination)
     assert {added, removed}.isdisjoint(responses(held))
-    held.lookups.let_through()
+    held.lookups.complete()
     assert isinstance(responses(held)[added], OperationSuccess)
-    held.lookups.let_through()
+    held.lookups.complete()
     assert isinstance(responses(held)[removed], OperationSuccess)
 
 
@@ -125,7 +125,7 @@ def test_the_commands_of_a_client_that_closes_are_discarded(held):
     post(held, ClientClose)
     held.run_for(3 * SECOND)
     held.take()
-    held.lookups.let_through()
+    held.lookups.complete()
     assert waiting not in responses(held)
     assert not held.stream_counters()
 
@@ -141,7 +141,7 @@ def test_a_client_may_have_a_limited_number_of_waiting_commands(held):
     assert f"{WAITING_PER_CLIENT_MAX} commands" in error.message
     other = post(held, AddSubscription, STREAM, NAMED.format("here"), client=held.other_client)
     responses(held)
-    held.lookups.let_through()
+    held.lookups.complete()
     assert isinstance(responses(held)[other], SubscriptionReady)
 
 
@@ -157,7 +157,7 @@ def test_a_client_has_a_limited_number_of_lookups_in_progress(held):
     assert len(held.lookups._held) == LOOKUPS_PER_CLIENT_MAX + 1
     found = {}
     while len(found) < len(ids):
-        held.lookups.let_through()
+        held.lookups.complete()
         found |= failed(held)
     assert sorted(found) == ids
 
@@ -174,7 +174,7 @@ def test_python_runs_more_often_while_lookups_or_logs_are_pending(held):
     assert interval_ns() == 40 * MS
     resources.names.submit("here", "endpoint")
     assert interval_ns() == POLL_INTERVAL_NS
-    background.let_through()
+    background.complete()
     held.turn()
     assert interval_ns() == 40 * MS
     resources.retired_logs.append(None)

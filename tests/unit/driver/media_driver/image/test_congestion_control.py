@@ -67,7 +67,7 @@ def turn(state, now_ns, *, is_loss=False, has_consumed=False):
     return congestion_control.on_track_rebuild(state, 1, now_ns, lowest, is_loss)
 
 
-def test_a_static_window_never_changes_and_never_forces():
+def test_a_static_window_never_changes_and_forces_no_status_message():
     state = blank_state()
     state.images[1].window_max = 4096
     for is_loss in (False, True):
@@ -131,7 +131,7 @@ def test_cubic_agrees_with_its_naive_twin(steps, window_max, is_tcp, rtt_ns):
         twin.packets = int(state.images[1].cubic_packets)
 
 
-def test_in_tcp_mode_the_window_grows_at_least_by_the_round_trip():
+def test_in_tcp_mode_the_window_grows_with_the_round_trips():
     state = make_state(is_tcp=True, rtt_ns=1 * MS)
     state.images[1].cubic_packets = 60
     assert turn(state, 0, is_loss=True)[0] == 48 * MTU
@@ -139,7 +139,7 @@ def test_in_tcp_mode_the_window_grows_at_least_by_the_round_trip():
         assert turn(state, round_trips * MS)[0] == packets * MTU
 
 
-def test_years_of_silence_are_no_more_than_the_largest_window():
+def test_a_window_that_grew_for_years_does_not_exceed_its_maximum():
     state = make_state(is_tcp=True)
     turn(state, 1, is_loss=True)
     assert turn(state, 1 << 62)[0] == WINDOW_MAX // MTU * MTU

@@ -100,7 +100,7 @@ def test_a_datagram_that_was_overtaken_by_fewer_is_not_replaced():
     assert (image.record.gap_count, image.rebuild, image.early) == (0, 9 * SLOT, 0)
 
 
-def test_one_later_datagram_is_the_one_that_shows_the_gap():
+def test_a_number_of_one_fills_a_gap_at_the_datagram_that_reveals_it():
     assert fed(Image(1), 0, 2) == slots(1)
 
 
@@ -117,7 +117,7 @@ def test_a_gap_is_filled_after_the_delay_if_nothing_else_arrives():
     assert image.turn(DELAY) == slots(0)
 
 
-def test_without_a_number_only_the_delay_counts():
+def test_without_a_number_a_gap_is_filled_only_after_the_delay():
     image = Image(0)
     assert fed(image, *range(1, 200)) == []
     assert image.turn(DELAY) == slots(0)
@@ -144,7 +144,7 @@ def test_an_adjacent_gap_that_was_found_later_has_its_own_delay():
     assert image.turn(DELAY + 5 * MS) == slots(1)
 
 
-def test_a_gap_counts_as_early_once():
+def test_a_gap_filled_too_early_is_counted_once():
     image = Image(1)
     assert fed(image, 4) == [(0, 4 * SLOT)]
     fed(image, 1, 0, 1, 2)
@@ -164,7 +164,7 @@ def test_only_the_last_filled_gaps_are_remembered():
     assert image.early == 1
 
 
-def test_a_filled_gap_is_a_loss_once():
+def test_a_filled_gap_is_counted_as_a_loss_once():
     image = Image(1)
     fed(image, 0, 2)
     assert loss_detector.count_new_loss(image.record) == SLOT

@@ -70,7 +70,7 @@ def test_a_gap_that_grew_or_shrank_is_another_gap():
 
 
 @pytest.mark.parametrize("term_count", [0, 1, 2, 3])
-def test_walks_one_term_only_and_to_its_end(term_count):
+def test_a_scan_ends_at_the_end_of_its_term(term_count):
     image, log = make_image(), np.zeros(3 * TERM + 4096, np.uint8)
     begin = term_count * TERM
     put(log, begin, TERM - 64)
@@ -104,12 +104,12 @@ def test_agrees_with_its_naive_twin(steps):
         log[:TERM] = np.frombuffer(term, np.uint8)
         reached, length = naive_term.gap(term, rebuild, hwm)
         gap = (INITIAL, reached, length) if length else None
-        expected = (reached, *twin.see(gap, now)) if rebuild < hwm else (rebuild, False, False)
+        expected = (reached, *twin.scan(gap, now)) if rebuild < hwm else (rebuild, False, False)
         assert tuple(loss_detector.scan(image, log, rebuild, hwm, now)) == expected
         rebuild = max(rebuild, reached)
 
 
-def test_a_byte_that_is_lost_is_counted_once():
+def test_each_lost_byte_is_counted_once():
     image = make_image()
     counted = []
     for gap in ((7, 0, 128), (7, 0, 128), (7, 64, 128), (7, 0, 64), (8, 0, 32), (8, 64, 32)):

@@ -19,7 +19,7 @@ def make_image():
     return records[0]
 
 
-def test_a_fixed_delay_and_another_for_the_retry():
+def test_the_first_delay_and_the_retry_delay_of_a_static_strategy_are_fixed():
     image = make_image()
     nak_delay.fill_static(image, 1_000, 100_000)
     assert [nak_delay.next_delay_ns(image, again) for again in (False, True, False)] == [

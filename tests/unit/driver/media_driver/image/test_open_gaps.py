@@ -64,9 +64,9 @@ class Image:
         begin = int(self.record.gap_offset)
         return begin, begin + int(self.record.gap_length)
 
-    def scan(self, rebuild, hwm, now, may_ask=True):
+    def scan(self, rebuild, hwm, now, may_send_nak=True):
         """Return (offset reached, whether a gap is new, range of the NAK or None)."""
-        return (*self.find(rebuild, hwm, now), self.take(now) if may_ask else None)
+        return (*self.find(rebuild, hwm, now), self.take(now) if may_send_nak else None)
 
     def naks(self, rebuild, hwm, times):
         """Return the time and the range of each NAK."""
@@ -87,7 +87,7 @@ def test_no_nak_is_due_while_the_receiver_has_not_taken_the_last_range():
     image = Image()
     image.put(64)
     assert image.scan(0, 96, 0)[2] is None
-    assert image.scan(0, 96, DELAY, may_ask=False)[2] is None
+    assert image.scan(0, 96, DELAY, may_send_nak=False)[2] is None
     assert image.scan(0, 96, DELAY)[2] == (0, 64)
 
 
@@ -232,7 +232,7 @@ def test_a_gap_ends_with_its_term():
     assert image.scan(0, TERM + 96, 3 * DELAY)[0] == TERM
 
 
-def test_a_new_byte_of_loss_is_counted_at_its_first_nak_only():
+def test_a_lost_byte_is_counted_only_at_its_first_nak():
     image = Image()
     image.put(64)
     image.put(128)
@@ -298,15 +298,17 @@ NUMBER_OF_ROWS = st.sampled_from([1, ROWS, gap_rows.GAPS_MAX])
 
 
 def arrivals(steps, image):
-    """Store each frame that finds its slots empty. Yield (the high-water mark, may_ask, time)."""
+    """Store each frame that finds its slots empty. Yield (the high-water mark, may_send_nak,
+    time).
+    """
     now, hwm = 0, 0
-    for slot, slots, pause, may_ask in steps:
+    for slot, slots, pause, may_send_nak in steps:
         now += pause * MS
         begin, end = 32 * slot, 32 * (slot + slots)
         if any(first <= begin and end <= last for first, last in image.missing(TERM)):
             image.put(begin, 32 * slots)
             hwm = max(hwm, end)
-        yield hwm, may_ask, now
+        yield hwm, may_send_nak, now
 
 
 @given(FRAMES, NUMBER_OF_ROWS)
@@ -314,11 +316,11 @@ def arrivals(steps, image):
 def test_agrees_with_its_naive_twin(steps, rows):
     image = Image(rows)
     twin, rebuild = naive.OpenGaps(DELAY, RETRY, rows), 0
-    for hwm, may_ask, now in arrivals(steps, image):
+    for hwm, may_send_nak, now in arrivals(steps, image):
         image.receive(now)
         twin.on_packet(now)
-        found = image.scan(rebuild, hwm, now, may_ask)
-        assert found == twin.see(image.term, hwm, may_ask, now)
+        found = image.scan(rebuild, hwm, now, may_send_nak)
+        assert found == twin.scan(image.term, hwm, may_send_nak, now)
         assert image.record.repair_ns == twin.repair
         assert image.record.repair_deviation_ns == twin.deviation
         rebuild = max(rebuild, found[0])
@@ -329,17 +331,17 @@ def test_every_gap_is_requested_or_filled_and_none_twice_within_its_retry_delay(
     image, times = Image(), defaultdict(list)
     hwm, now, rebuild = 0, 0, 0
 
-    def turn(hwm, may_ask, now):
-        reached, _, nak = image.scan(rebuild, hwm, now, may_ask)
+    def turn(hwm, may_send_nak, now):
+        reached, _, nak = image.scan(rebuild, hwm, now, may_send_nak)
         if nak is not None:
             assert naive.missing(image.term, *nak) == [nak]
             for at in range(*nak, 32):
                 times[at].append(now)
         return max(rebuild, reached)
 
-    for hwm, may_ask, now in arrivals(steps, image):
+    for hwm, may_send_nak, now in arrivals(steps, image):
         image.receive(now)
-        rebuild = turn(hwm, may_ask, now)
+        rebuild = turn(hwm, may_send_nak, now)
     for later in range(1, 80):
         rebuild = turn(hwm, True, now + later * MS)
     for begin, end in image.missing(hwm):
@@ -351,8 +353,8 @@ def test_every_gap_is_requested_or_filled_and_none_twice_within_its_retry_delay(
 @given(FRAMES, NUMBER_OF_ROWS)
 def test_one_retransmit_per_nak_completes_a_stream(steps, rows):
     image, hwm, now = Image(rows), 0, 0
-    for hwm, may_ask, now in arrivals(steps, image):
-        image.scan(0, hwm, now, may_ask)
+    for hwm, may_send_nak, now in arrivals(steps, image):
+        image.scan(0, hwm, now, may_send_nak)
         assert image.record.gap_count <= rows
     while image.missing(hwm):
         now = max(now, int(image.gaps.deadline_ns[: image.record.gap_count].min()))

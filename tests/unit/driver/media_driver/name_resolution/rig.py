@@ -64,7 +64,7 @@ class NameService:
 
 
 class HeldLookups(Lookups):
-    """Lookups that wait until the test calls `let_through`."""
+    """Lookups that wait until the test calls `complete`."""
 
     def __init__(self, system, clock):
         super().__init__(system, clock, is_threaded=False)
@@ -73,7 +73,7 @@ class HeldLookups(Lookups):
     def _resolve(self, request):
         self._held.append(request)
 
-    def let_through(self):
+    def complete(self):
         held, self._held = self._held, []
         for request in held:
             super()._resolve(request)

@@ -60,7 +60,7 @@ def test_a_round_of_names_ends_before_the_next_one_starts(announcements, neighbo
     assert taken(announcements) == sent
 
 
-def test_the_bytes_that_a_neighbor_is_sent_are_bounded(neighbors):
+def test_the_credit_of_a_neighbor_is_bounded(neighbors):
     neighbors.on_announcement(address(0), 0)
     (neighbor,) = neighbors
     neighbors.on_received(address(0), 100)

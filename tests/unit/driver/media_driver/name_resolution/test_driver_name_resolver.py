@@ -34,16 +34,16 @@ ANY_V4 = "0.0.0.0"
 class Driver:
     """One driver's resolver and its counters."""
 
-    def __init__(self, world, name, host, port, bootstrap=(), interface=None, lane=None):
+    def __init__(self, world, name, host, port, bootstrap=(), interface=None, lookups=None):
         self.file = CounterFile(world.clock)
         self.errors = []
         local = SocketAddress(interface or host, port)
         self.socket = world.network.bind(local, SocketAddress(host, port))
-        self.lane = lane or HeldLookups(world.system, world.clock)
+        self.lookups = lookups or HeldLookups(world.system, world.clock)
         self.world = world
         self.resolver = DriverNameResolver(
             GossipSettings(name, local, tuple(HostPort(*item) for item in bootstrap)),
-            self.socket, self.lane, self.file.manager, self.file.values,
+            self.socket, self.lookups, self.file.manager, self.file.values,
             lambda code, text, kind="": self.errors.append((code, text)), world.clock.now_ns(),
         )  # fmt: skip
 
@@ -53,7 +53,7 @@ class Driver:
     def label(self, type_id):
         return [counter.label for counter in self.file.by_type(type_id)]
 
-    def know(self, name):
+    def resolve(self, name):
         return self.resolver.substitute(name, "endpoint")
 
     def deliver(self, datagram, source="10.0.0.99", port=8050):
@@ -76,7 +76,7 @@ class World:
     def run(self, duration_ms):
         for _ in range(duration_ms // STEP_MS):
             for driver in self.drivers:
-                driver.lane.let_through()
+                driver.lookups.complete()
                 driver.resolver.do_work(self.clock.now_ns())
             self.clock.advance(STEP_MS * MS)
 
@@ -112,7 +112,7 @@ def test_two_drivers_discover_each_other(world):
     world.run(2_500)
     for one, other, name, host in ((a, b, "B", "10.0.0.2"), (b, a, "A", "10.0.0.1")):
         assert one.count(NEIGHBORS) == one.count(CACHE_ENTRIES) == [1]
-        assert one.know(name) == host
+        assert one.resolve(name) == host
         assert other.errors == []
     assert b.count(BOOTSTRAP_NEIGHBOR) == [1]
     assert a.count(BOOTSTRAP_NEIGHBOR) == []
@@ -120,9 +120,9 @@ def test_two_drivers_discover_each_other(world):
 
 def test_a_driver_resolves_its_own_name_and_passes_others_to_the_system(world):
     a, b = pair(world)
-    assert a.know("A") == "10.0.0.1"
-    assert b.know("B") == ANY_V4
-    assert a.know("elsewhere") == "elsewhere"
+    assert a.resolve("A") == "10.0.0.1"
+    assert b.resolve("B") == ANY_V4
+    assert a.resolve("elsewhere") == "elsewhere"
 
 
 def test_a_third_driver_is_discovered_through_the_second(world):
@@ -130,7 +130,7 @@ def test_a_third_driver_is_discovered_through_the_second(world):
     c = world.driver("C", "10.0.0.3", 8052, [("b", 8051)])
     world.run(6_000)
     assert [driver.count(NEIGHBORS) for driver in (a, b, c)] == [[2]] * 3
-    assert c.know("A") == "10.0.0.1"
+    assert c.resolve("A") == "10.0.0.1"
 
 
 def test_a_silent_driver_is_removed_everywhere(world):
@@ -143,10 +143,10 @@ def test_a_silent_driver_is_removed_everywhere(world):
     world.run(3_000)
     assert a.count(NEIGHBORS) == b.count(NEIGHBORS) == [1]
     assert a.count(CACHE_ENTRIES) == [1]
-    assert a.know("C") == "C"
+    assert a.resolve("C") == "C"
 
 
-def test_a_neighbor_gets_the_own_name_every_second_and_all_names_every_two(world):
+def test_a_neighbor_is_sent_the_drivers_name_every_second_and_all_names_every_two(world):
     _, b = pair(world)
     world.run(10_000)
     own = naive.frame(naive.entry(b"B", ANY_V4, 8051, 0, 0x80))
@@ -157,7 +157,7 @@ def test_a_neighbor_gets_the_own_name_every_second_and_all_names_every_two(world
     assert {naive.read(datagram)[0][0][:3] for datagram in names} == {(b"A", "10.0.0.1", 8050)}
 
 
-def test_ages_are_passed_on(world):
+def test_the_ages_of_names_are_passed_on(world):
     a, _ = pair(world)
     a.deliver(naive.frame(naive.entry(b"old", "10.0.0.5", 9, 4_000)))
     world.run(2_500)
@@ -171,12 +171,12 @@ def test_a_name_is_removed_once_it_is_too_old(world):
     a.deliver(
         naive.frame(naive.entry(b"old", "10.0.0.5", 9, 9_990), naive.entry(b"x", "::5", 9, 0))
     )
-    assert a.know("old") == "10.0.0.5"
+    assert a.resolve("old") == "10.0.0.5"
     world.run(STEP_MS)
-    assert a.know("old") == "10.0.0.5"
+    assert a.resolve("old") == "10.0.0.5"
     world.run(STEP_MS)
-    assert a.know("old") == "old"
-    assert a.know("x") == "::5"
+    assert a.resolve("old") == "old"
+    assert a.resolve("x") == "::5"
 
 
 def test_a_silent_bootstrap_neighbor_is_looked_up_again_every_ten_seconds(world):
@@ -211,14 +211,14 @@ def test_entries_about_the_driver_itself_add_no_neighbor(world):
     a.deliver(
         naive.frame(naive.entry(b"A", "10.0.0.1", 8050), naive.entry(b"AA", "10.0.0.1", 8050))
     )
-    assert a.know("AA") == "10.0.0.1"
+    assert a.resolve("AA") == "10.0.0.1"
     assert a.count(CACHE_ENTRIES) == [1]
 
 
 def test_a_driver_of_the_same_name_at_another_port_is_another_neighbor(world):
     a, _ = pair(world)
     a.deliver(naive.frame(naive.entry(b"A", "10.0.0.8", 8051)))
-    assert a.know("A") == "10.0.0.8"
+    assert a.resolve("A") == "10.0.0.8"
     assert a.count(CACHE_ENTRIES) == [1]
     assert a.count(NEIGHBORS) == [0]
 
@@ -228,20 +228,20 @@ def test_the_wildcard_address_means_the_source_of_the_datagram(world):
     a.deliver(naive.frame(naive.entry(b"x", ANY_V4, 7, 0, 0x80)), "10.0.0.42", 9)
     a.deliver(naive.frame(naive.entry(b"y", "::", 7, 0, 0x80)), "fd00::42", 9)
     a.deliver(naive.frame(naive.entry(b"z", ANY_V4, 7)), "10.0.0.43", 9)
-    assert [a.know(name) for name in "xyz"] == ["10.0.0.42", "fd00::42", ANY_V4]
+    assert [a.resolve(name) for name in "xyz"] == ["10.0.0.42", "fd00::42", ANY_V4]
 
 
 def test_only_a_neighbors_own_entries_keep_it_alive(world):
     a = world.driver("A", "10.0.0.1", 8050)
     for _ in range(12):
-        a.deliver(naive.frame(naive.entry(b"told", "10.0.0.5", 9)), "10.0.0.6", 9)
+        a.deliver(naive.frame(naive.entry(b"announced", "10.0.0.5", 9)), "10.0.0.6", 9)
         a.deliver(naive.frame(naive.entry(b"itself", "10.0.0.6", 9, 0, 0x80)), "10.0.0.6", 9)
         world.run(1_000)
         if a.count(NEIGHBORS) == [1]:
             break
     else:
-        pytest.fail("a neighbor that never spoke was kept")
-    assert a.know("told") == "10.0.0.5"
+        pytest.fail("a neighbor that sent nothing was kept")
+    assert a.resolve("announced") == "10.0.0.5"
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ def world():
 def test_only_the_source_of_a_datagram_becomes_a_neighbor(world):
     a = world.driver("A", "10.0.0.1", 8050)
     for entry in (
-        naive.entry(b"told", "10.0.0.5", 9),
+        naive.entry(b"announced", "10.0.0.5", 9),
         naive.entry(b"claimed", "10.0.0.5", 9, 0, SELF),
         naive.entry(b"port", "10.0.0.99", 9, 0, SELF),
     ):
@@ -90,7 +90,7 @@ def test_a_new_neighbor_is_sent_more_names_the_more_it_sends(world):
     hub.deliver(naive.frame(*(naive.entry(b"n%d" % i, f"10.1.0.{i}", 9) for i in range(100))))
     new = world.driver("N", "10.0.0.2", 8051, [("10.0.0.1", 8050)])
     world.run(9_000)
-    assert sum(new.know(f"n{i}") != f"n{i}" for i in range(100)) > 50
+    assert sum(new.resolve(f"n{i}") != f"n{i}" for i in range(100)) > 50
 
 
 def test_neighbors_are_bounded(world, monkeypatch):
@@ -127,6 +127,6 @@ def test_entries_beyond_the_longest_honest_datagram_are_ignored(world):
 def test_an_address_is_probed_once_an_interval(world):
     a, _ = pair(world)
     for _ in range(30):
-        a.deliver(naive.frame(naive.entry(b"told", "10.0.0.5", 9)))
+        a.deliver(naive.frame(naive.entry(b"announced", "10.0.0.5", 9)))
     world.run(500)
     assert sum(to.host == "10.0.0.5" for _, to in a.socket.sent) == 1

@@ -11,7 +11,7 @@ from windtunnel.driver.channel.resolver import UnknownHostError
 from windtunnel.driver.media_driver.name_resolution.lookups import Lookups
 
 
-class Gate(NameService):
+class BlockingNameService(NameService):
     """A name service that blocks until the test opens it."""
 
     def __init__(self, clock, **hosts):
@@ -28,8 +28,8 @@ class Gate(NameService):
 
 
 @pytest.fixture
-def gate():
-    return Gate(ManualClock(), one="10.0.0.1", two="10.0.0.2")
+def service():
+    return BlockingNameService(ManualClock(), one="10.0.0.1", two="10.0.0.2")
 
 
 def collected(lookups, count):
@@ -40,54 +40,54 @@ def collected(lookups, count):
         time.sleep(0.001)
 
 
-def test_slow_results_are_collected_later_and_in_order(gate):
-    lookups = Lookups(gate, SystemClock(), is_threaded=True)
+def test_slow_results_are_collected_later_and_in_order(service):
+    lookups = Lookups(service, SystemClock(), is_threaded=True)
     done = []
     first = lookups.submit("one", "endpoint", on_done=done.append)
     second = lookups.submit("two", "endpoint", on_done=done.append)
     assert lookups.collect() == 0
     assert not first.is_done
-    gate.open.set()
+    service.open.set()
     collected(lookups, 2)
     assert done == [first, second]
     assert (first.result(), second.result()) == (("10.0.0.1", 0), ("10.0.0.2", 0))
     assert first.duration_ns > 0
-    assert threading.current_thread() not in gate.threads
+    assert threading.current_thread() not in service.threads
     lookups.close()
 
 
-def test_an_unresolved_name_delays_no_other_name(gate):
-    gate.free = {"two"}
-    lookups = Lookups(gate, SystemClock(), is_threaded=True, workers_max=2)
+def test_an_unresolved_name_delays_no_other_name(service):
+    service.free = {"two"}
+    lookups = Lookups(service, SystemClock(), is_threaded=True, workers_max=2)
     first, second = lookups.submit("one", "endpoint"), lookups.submit("two", "endpoint")
     collected(lookups, 1)
     assert second.result() == ("10.0.0.2", 0)
     assert not first.is_done
-    gate.open.set()
+    service.open.set()
     collected(lookups, 1)
     assert first.result() == ("10.0.0.1", 0)
     lookups.close()
 
 
-def test_there_are_no_more_workers_than_lookups_in_progress_and_than_the_limit(gate):
-    gate.open.set()
-    lookups = Lookups(gate, SystemClock(), is_threaded=True, workers_max=3)
+def test_there_are_no_more_workers_than_lookups_in_progress_and_than_the_limit(service):
+    service.open.set()
+    lookups = Lookups(service, SystemClock(), is_threaded=True, workers_max=3)
     for _ in range(5):
         lookups.submit("one", "endpoint")
         collected(lookups, 1)
-    assert len(gate.threads) == 1
-    gate.open.clear()
+    assert len(service.threads) == 1
+    service.open.clear()
     for _ in range(5):
         lookups.submit("two", "endpoint")
-    gate.open.set()
+    service.open.set()
     collected(lookups, 5)
-    assert len(gate.threads) <= 3
+    assert len(service.threads) <= 3
     lookups.close()
 
 
-def test_a_result_is_available_only_once_it_was_collected(gate):
-    gate.open.set()
-    lookups = Lookups(gate, SystemClock(), is_threaded=True)
+def test_a_result_is_available_only_once_it_was_collected(service):
+    service.open.set()
+    lookups = Lookups(service, SystemClock(), is_threaded=True)
     lookup = lookups.submit("one", "endpoint")
     lookups.close()
     # The worker ends by itself after its result, and may have ended by now.
@@ -99,38 +99,38 @@ def test_a_result_is_available_only_once_it_was_collected(gate):
     assert lookup.is_done
 
 
-def test_closing_does_not_wait_for_lookups(gate):
-    lookups = Lookups(gate, SystemClock(), is_threaded=True)
+def test_closing_does_not_wait_for_lookups(service):
+    lookups = Lookups(service, SystemClock(), is_threaded=True)
     lookups.submit("one", "endpoint")
     lookups.close()
-    gate.open.set()
+    service.open.set()
 
 
-def test_without_a_thread_the_result_is_available_at_once(gate):
-    gate.open.set()
-    lookups = Lookups(gate, ManualClock(), is_threaded=False)
+def test_without_a_thread_the_result_is_available_at_once(service):
+    service.open.set()
+    lookups = Lookups(service, ManualClock(), is_threaded=False)
     assert lookups.submit("one", "endpoint").result() == ("10.0.0.1", 0)
-    assert gate.threads == {threading.current_thread()}
+    assert service.threads == {threading.current_thread()}
 
 
-def test_a_failure_contains_the_name_and_its_parameter(gate):
-    gate.open.set()
-    lookups = Lookups(gate, ManualClock(), is_threaded=False)
+def test_a_failure_contains_the_name_and_its_parameter(service):
+    service.open.set()
+    lookups = Lookups(service, ManualClock(), is_threaded=False)
     with pytest.raises(UnknownHostError, match=r"^endpoint=none: unknown host$"):
         lookups.submit("none", "endpoint").result()
     with pytest.raises(UnknownHostError, match=r"^endpoint=alias: endpoint=none: unknown host$"):
         lookups.submit("none", "endpoint", "alias").result()
 
 
-def test_an_error_of_the_name_service_fails_one_lookup_only(gate):
-    gate.open.set()
+def test_an_error_of_the_name_service_fails_one_lookup_only(service):
+    service.open.set()
 
     def break_once(host, key):
-        del gate.resolve
+        del service.resolve
         raise RuntimeError("broken")
 
-    gate.resolve = break_once
-    lookups = Lookups(gate, SystemClock(), is_threaded=True)
+    service.resolve = break_once
+    lookups = Lookups(service, SystemClock(), is_threaded=True)
     broken, fine = lookups.submit("one", "endpoint"), lookups.submit("one", "endpoint")
     collected(lookups, 2)
     with pytest.raises(UnknownHostError, match=r"^endpoint=one: broken$"):

@@ -62,11 +62,11 @@ def test_a_command_waits_for_one_lookup_of_each_of_its_names(rig):
         rig.resolver.resolve("one", KEY)
     with pytest.raises(CommandPendingError):
         rig.resolver.resolve("one", KEY)
-    rig.commands.let_through()
+    rig.commands.complete()
     assert rig.resolver.resolve("one", KEY) == ("10.0.0.1", 0)
     with pytest.raises(CommandPendingError):
         rig.resolver.resolve("two", "control")
-    rig.commands.let_through()
+    rig.commands.complete()
     assert rig.resolver.resolve("one", KEY) == ("10.0.0.1", 0)
     assert rig.resolver.resolve("two", "control") == ("10.0.0.2", 0)
     assert rig.system.looked_up == ["one", "two"]
@@ -75,20 +75,20 @@ def test_a_command_waits_for_one_lookup_of_each_of_its_names(rig):
 def test_the_next_command_looks_the_name_up_again(rig):
     with pytest.raises(CommandPendingError):
         rig.resolver.resolve("one", KEY)
-    rig.commands.let_through()
+    rig.commands.complete()
     rig.resolver.resolve("one", KEY)
     rig.resolver.on_command_end()
     rig.system.hosts["one"] = "10.7.7.7"
     with pytest.raises(CommandPendingError):
         rig.resolver.resolve("one", KEY)
-    rig.commands.let_through()
+    rig.commands.complete()
     assert rig.resolver.resolve("one", KEY) == ("10.7.7.7", 0)
 
 
 def test_a_failure_is_raised_for_the_command_and_for_its_next_attempt(rig):
     with pytest.raises(CommandPendingError):
         rig.resolver.resolve("none", KEY)
-    rig.commands.let_through()
+    rig.commands.complete()
     for _ in range(2):
         with pytest.raises(UnknownHostError, match="endpoint=none"):
             rig.resolver.resolve("none", KEY)
@@ -100,7 +100,7 @@ def test_a_table_may_resolve_a_name_or_substitute_another_host(rig):
     assert rig.resolver.submit("moved", KEY).result() == ("10.0.0.9", 0)
     with pytest.raises(CommandPendingError):
         rig.resolver.resolve("named", KEY)
-    rig.commands.let_through()
+    rig.commands.complete()
     assert rig.resolver.resolve("named", KEY) == ("10.0.0.1", 0)
 
 
@@ -117,10 +117,10 @@ def test_repeated_lookups_have_their_own_queue(rig):
     again = rig.resolver.submit("two", KEY)
     with pytest.raises(CommandPendingError):
         rig.resolver.resolve("one", KEY)
-    rig.commands.let_through()
+    rig.commands.complete()
     assert rig.resolver.resolve("one", KEY) == ("10.0.0.1", 0)
     assert not again.is_done
-    rig.background.let_through()
+    rig.background.complete()
     assert rig.resolver.do_work(0) == 1
     assert again.result() == ("10.0.0.2", 0)
     assert rig.resolver.submit("::1", KEY).result() == ("::1", 0)
@@ -131,14 +131,14 @@ def test_lookup_durations_are_counted_before_the_result_is_used(rig, duration_ns
     rig.system.duration_ns = duration_ns
     with pytest.raises(CommandPendingError):
         rig.resolver.resolve("one", KEY)
-    rig.commands.let_through()
+    rig.commands.complete()
     rig.resolver.resolve("one", KEY)
     assert rig.measured == (duration_ns, exceeded)
     rig.resolver.on_command_end()
     rig.system.duration_ns = MS
     with pytest.raises(CommandPendingError):
         rig.resolver.resolve("one", KEY)
-    rig.commands.let_through()
+    rig.commands.complete()
     rig.resolver.resolve("one", KEY)
     assert rig.measured == (duration_ns, exceeded)
 
@@ -185,7 +185,7 @@ def test_lookups_are_polled_until_their_results_are_collected(rig):
     assert not rig.resolver.is_polled
     lookup = rig.resolver.submit("one", KEY)
     assert rig.resolver.is_polled
-    rig.background.let_through()
+    rig.background.complete()
     rig.resolver.do_work(0)
     assert lookup.result() == ("10.0.0.1", 0)
     assert not rig.resolver.is_polled

@@ -28,12 +28,12 @@ class Rig:
         self.clock.monotonic_ns = START
         self.file = CounterFile(self.clock)
         self.system = NameService(self.clock, far="10.0.0.1")
-        self.lane = HeldLookups(self.system, self.clock)
+        self.lookups = HeldLookups(self.system, self.clock)
         self.names = NameResolver(
             EmptyNameSource(),
             self.system,
-            self.lane,
-            self.lane,
+            self.lookups,
+            self.lookups,
             self.file.values,
             self.clock,
             SECOND,
@@ -63,7 +63,7 @@ class Rig:
             self.turn()
 
     def turn(self):
-        self.lane.let_through()
+        self.lookups.complete()
         self.names.do_work(self.clock.now_ns())
         self.reresolution.do_work(self.clock.now_ns())
 
@@ -157,7 +157,7 @@ def test_a_name_has_one_lookup_at_a_time(rig):
     for _ in range(30):
         rig.clock.advance(SECOND)
         rig.reresolution.do_work(rig.clock.now_ns())
-    rig.lane.let_through()
+    rig.lookups.complete()
     assert rig.system.looked_up == ["far"]
 
 

@@ -86,7 +86,7 @@ def test_any_bytes_are_decoded_like_in_the_naive_implementation(pieces, cut):
     [b"", b"\0" * 7, struct.pack("<iBBH", 8, 1, 0, 7), struct.pack("<iBBH", 8, 0, 0, 6)],
     ids=["empty", "short", "version", "another kind"],
 )
-def test_other_bytes_are_an_invalid_frame(datagram):
+def test_a_datagram_without_a_resolution_header_is_invalid(datagram):
     assert decode(datagram) == Decoded((), is_invalid=True)
 
 
@@ -96,7 +96,7 @@ def test_entries_before_an_invalid_one_are_decoded():
     assert decode(naive.frame(good, good[:13])) == Decoded((A4,), is_invalid=True)
 
 
-def test_an_entry_from_the_future_is_as_old_as_now():
+def test_a_negative_age_is_decoded_as_zero():
     (entry,) = decode(naive.frame(naive.entry(b"A", "10.0.0.1", 1, -5))).entries
     assert entry.age_ms == 0
 

@@ -131,7 +131,7 @@ def test_only_an_invoked_driver_waits_for_lookups():
     threaded.close()
 
 
-def test_a_table_is_one_of_the_suppliers():
+def test_a_csv_table_may_be_the_supplier():
     rig = Rig(ManualClock(), name_resolver="csv_table", name_resolver_init_args="one,localhost,far")
     assert rig.resolver.resolve("one", "endpoint") == ("127.0.0.1", 0)
     rig.file.set(rig.file.by_type(2001)[0].counter_id, 1)

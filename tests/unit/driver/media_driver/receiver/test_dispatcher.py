@@ -71,12 +71,12 @@ def test_no_setup_is_elicited_while_too_many_are_awaited(rig):
     pending = np.zeros(2, dtype=receiver_state.PENDING_SETUP).view(np.recarray)
     rig.state = rig.state._replace(pending=pending)
     rig.deliver(*(data(0, 100, session_id=session_id) for session_id in (7, 8, 9)))
-    assert [ask["session_id"] for ask in status_messages(rig)] == [7, 8]
+    assert [each["session_id"] for each in status_messages(rig)] == [7, 8]
     assert state_of(rig, 9) == stream_map.ABSENT
     rig.now_ns += session_state.PENDING_SETUP_TIMEOUT_NS + 1
     assert status_messages(rig) == []
     rig.deliver(data(0, 100, session_id=9))
-    assert [ask["session_id"] for ask in status_messages(rig)] == [9]
+    assert [each["session_id"] for each in status_messages(rig)] == [9]
 
 
 def test_sessions_wait_for_less_time_while_too_many_are_awaited(rig):
@@ -90,7 +90,7 @@ def test_sessions_wait_for_less_time_while_too_many_are_awaited(rig):
     rig.now_ns += 1
     rig.turn()
     rig.deliver(data(0, 100, session_id=9))
-    assert [ask["session_id"] for ask in status_messages(rig)] == [9]
+    assert [each["session_id"] for each in status_messages(rig)] == [9]
     rig.now_ns += session_state.PENDING_SETUP_TIMEOUT_NS
     rig.turn()
     assert state_of(rig, 9) == session_state.PENDING_SETUP
@@ -199,7 +199,7 @@ def test_removing_the_last_subscription_clears_the_state_of_sessions(rig):
     assert state_of(rig, 1234, STREAM_ID) == session_state.COOL_DOWN
 
 
-def test_a_session_that_cools_down_is_ignored_until_the_command(rig):
+def test_a_session_that_cools_down_is_ignored_until_the_cool_down_ends(rig):
     stream_map.insert(rig.state.sessions, 0, STREAM_ID, SESSION_ID, session_state.COOL_DOWN)
     rig.deliver(data(0, 100), setup())
     assert status_messages(rig) == []

@@ -185,7 +185,7 @@ def test_data_below_the_acknowledged_position_is_not_inserted(rigs):
 
 
 @pytest.mark.parametrize("field", ["is_rejected", "is_stamping", "is_fill_delayed"])
-def test_images_of_some_kinds_take_datagrams_one_by_one(rigs, field):
+def test_a_rejected_stamping_or_gap_filling_image_takes_datagrams_one_by_one(rigs, field):
     (rig, _), _ = rigs
     rig.state.images[0][field] = 1
     assert inserted(rig, run_of(0, 4)) == 0

@@ -71,7 +71,7 @@ class Table:
             SimpleNamespace(
                 registration=int(row.registration_id),
                 address=address and (address.host, address.port),
-                heard=int(row.last_activity_ns),
+                last_status=int(row.last_activity_ns),
                 receiver=int(row.receiver_id) if row.has_receiver_id else None,
             )
             for row in self.rows[FIRST : FIRST + count]
@@ -115,7 +115,7 @@ def test_agrees_with_its_naive_twin(steps, is_dynamic):
         now += delay
         if operation == "status":
             table.on_status(receiver, address, now, number % 3 == 0)
-            twin.hear(receiver, address, now, number % 3 == 0)
+            twin.on_status(receiver, address, now, number % 3 == 0)
         elif operation == "add":
             nowhere = number % 4 == 0
             table.add(receiver, None if nowhere else address, now)
@@ -201,7 +201,7 @@ def test_a_full_table_agrees_with_its_naive_twin(crowd):
     for number, (address, is_accepted, delay) in enumerate(crowd):
         now += delay
         table.on_status(number, address, now, is_accepted)
-        twin.hear(number, address, now, is_accepted)
+        twin.on_status(number, address, now, is_accepted)
     assert [vars(place) for place in table.places()] == rows_of(twin)
 
 
@@ -250,7 +250,7 @@ def test_one_address_is_one_destination_whatever_receiver_ids_it_claims():
     for receiver in range(100, 200):
         table.on_status(receiver, ("10.0.0.1", 40_001), 6)
     (place,) = table.places()
-    assert (place.receiver, place.heard) == (199, 6)
+    assert (place.receiver, place.last_status) == (199, 6)
     assert table.rows[FIRST].accepted_ns == 5
     table.on_status(7, ("10.0.0.1", 40_002), 7)
     assert len(table.places()) == 2

@@ -56,13 +56,13 @@ class Flow:
         )
         return self.limit
 
-    def want_setup(self, tag=None):
+    def elicit_setup(self, tag=None):
         flow_control.on_setup_elicited(self.flows, ROW, tag is not None, tag or 0)
 
     def setup(self):
         flow_control.on_setup(self.flows, ROW, self.limit, self.now)
 
-    def refuse(self, receiver):
+    def on_error(self, receiver):
         flow_control.on_error(self.flows, self.receivers, ROW, receiver)
 
     def is_ready(self):
@@ -76,7 +76,7 @@ class Flow:
 
 STEPS = st.lists(
     st.tuples(
-        st.sampled_from(["status"] * 6 + ["done", "idle", "want", "setup", "refuse"]),
+        st.sampled_from(["status"] * 6 + ["done", "idle", "elicit", "setup", "error"]),
         st.integers(1, 4),
         st.integers(0, 20),
         st.integers(1, 4),
@@ -96,19 +96,19 @@ def test_a_group_agrees_with_its_naive_twin(steps, strategy, least):
         before = flow.limit
         if operation in ("status", "done"):
             limit, window, done = 32 * place, 32 * span, operation == "done"
-            expected = twin.hear(flow.now, before, receiver, limit, window, tag, done)
+            expected = twin.on_status(flow.now, before, receiver, limit, window, tag, done)
             assert flow.on_status(receiver, limit, window, done=done, tag=tag) == expected
         elif operation == "idle":
             assert flow.idle() == twin.idle(flow.now, before)
-        elif operation == "want":
-            flow.want_setup(tag)
-            twin.want_setup(tag)
+        elif operation == "elicit":
+            flow.elicit_setup(tag)
+            twin.elicit_setup(tag)
         elif operation == "setup":
             flow.setup()
             twin.setup(flow.now, before)
         else:
-            flow.refuse(receiver)
-            twin.refuse(receiver)
+            flow.on_error(receiver)
+            twin.on_error(receiver)
         assert flow.members() == set(twin.members)
         assert flow.is_ready() == (len(twin.members) >= least)
 
@@ -121,7 +121,7 @@ def test_max_follows_the_fastest_receiver():
         100,
         128,
     ]
-    flow.want_setup()
+    flow.elicit_setup()
     flow.setup()
     assert flow.idle(after=100 * TIMEOUT) == 128
     assert flow.members() == set()
@@ -189,7 +189,7 @@ def test_a_member_that_rejects_the_stream_is_removed_whatever_its_tag():
     flow = Flow("tagged")
     flow.on_status(1, 1000, tag=TAG)
     flow.on_status(2, 980, tag=TAG)
-    flow.refuse(2)
+    flow.on_error(2)
     assert flow.idle() == 1000
     assert flow.members() == {1}
 
@@ -197,7 +197,7 @@ def test_a_member_that_rejects_the_stream_is_removed_whatever_its_tag():
 def test_the_limit_is_held_while_a_receiver_that_elicited_a_setup_joins():
     flow = Flow()
     flow.on_status(1, 1000)
-    flow.want_setup()
+    flow.elicit_setup()
     flow.setup()
     assert flow.on_status(1, 2000) == 1000
     assert flow.idle(TIMEOUT) == 1000
@@ -208,7 +208,7 @@ def test_the_limit_is_held_while_a_receiver_that_elicited_a_setup_joins():
 def test_a_receiver_that_joins_ends_the_hold():
     flow = Flow()
     flow.on_status(1, 1000)
-    flow.want_setup()
+    flow.elicit_setup()
     flow.setup()
     flow.on_status(1, 2000)
     assert flow.on_status(2, 990) == 1000
@@ -216,18 +216,18 @@ def test_a_receiver_that_joins_ends_the_hold():
     assert flow.on_status(2, 2000) == 2000
 
 
-@pytest.mark.parametrize("wish", [None, 5])
-def test_an_elicitation_without_the_tag_does_not_hold_the_limit(wish):
+@pytest.mark.parametrize("tag", [None, 5])
+def test_an_elicitation_without_the_tag_does_not_hold_the_limit(tag):
     flow = Flow("tagged")
     flow.on_status(1, 1000, tag=TAG)
-    flow.want_setup(wish)
+    flow.elicit_setup(tag)
     flow.setup()
     assert flow.on_status(1, 2000, tag=TAG) == 2000
 
 
 def test_a_setup_without_members_does_not_hold_the_limit():
     flow = Flow()
-    flow.want_setup()
+    flow.elicit_setup()
     flow.setup()
     assert flow.on_status(1, 1000) == 1000
     flow.setup()

@@ -150,7 +150,7 @@ def test_a_receiver_without_an_entry_is_waited_for_when_all_others_have_left():
 
 def test_the_first_receiver_without_an_entry_ends_the_hold_of_a_setup():
     flow = full_flow(1000)
-    flow.want_setup()
+    flow.elicit_setup()
     flow.setup()
     set_fillers(flow, 2000, flow.now)
     assert flow.on_status(FILLERS[0], 2000) == 1000
@@ -161,7 +161,7 @@ def test_the_first_receiver_without_an_entry_ends_the_hold_of_a_setup():
 def test_a_further_receiver_without_an_entry_does_not_end_the_hold_of_a_setup():
     flow = full_flow(1000)
     flow.on_status(READER, 1900, 1000)
-    flow.want_setup()
+    flow.elicit_setup()
     flow.setup()
     set_fillers(flow, 2000, flow.now + 2 * TIMEOUT)
     for _ in range(3):
@@ -186,7 +186,7 @@ def test_an_active_group_advances_by_a_window_in_each_hold():
 STEPS = st.lists(
     st.tuples(
         st.sampled_from(
-            ["status"] * 8 + ["leave", "free", "idle", "idle", "want", "setup", "refuse"]
+            ["status"] * 8 + ["leave", "free", "idle", "idle", "elicit", "setup", "error"]
         ),
         st.integers(1, 4),
         st.integers(0, 4),
@@ -222,19 +222,19 @@ def test_a_group_without_free_entries_never_exceeds_its_naive_twin(steps):
             is_done, window = operation != "status", windows[reader]
             limit = consumed[reader] + window
             flow.on_status(reader, limit, window, done=is_done)
-            twin_limit = twin.hear(flow.now, twin_limit, reader, limit, window, None, is_done)
+            twin_limit = twin.on_status(flow.now, twin_limit, reader, limit, window, None, is_done)
         elif operation == "idle":
             flow.idle()
             twin_limit = twin.idle(flow.now, twin_limit)
-        elif operation == "want":
-            flow.want_setup()
-            twin.want_setup(None)
+        elif operation == "elicit":
+            flow.elicit_setup()
+            twin.elicit_setup(None)
         elif operation == "setup":
             flow.setup()
             twin.setup(flow.now, twin_limit)
         else:
-            flow.refuse(reader)
-            twin.refuse(reader)
+            flow.on_error(reader)
+            twin.on_error(reader)
         assert flow.limit <= twin_limit
         count = int(flow.flows[ROW].receivers_count)
         assert PLACES - len(steps) <= count <= PLACES

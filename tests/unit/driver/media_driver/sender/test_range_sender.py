@@ -308,7 +308,7 @@ def test_a_measurement_is_repeated_after_naks_only(rig):
         found += requests(rig.turn(10 * MS))
         if turn == 150:
             rig.deliver_status(0, 32_768)
-    # Nobody replies.
+    # There is no reply.
     assert [b - a for a, b in itertools.pairwise(found)] == [round_trip.REPLY_TIMEOUT_NS]
     reply(rig, found[-1])
     rig.turn()

@@ -37,7 +37,7 @@ def test_agrees_with_its_naive_twin(steps):
             count = receiver_liveness.on_receiver_alive(
                 receivers, ROW, count, receiver, position, now
             )
-            assert count == twin.hear(receiver, now, position)
+            assert count == twin.on_status(receiver, now, position)
         elif operation == "done":
             count = receiver_liveness.on_receiver_done(receivers, ROW, count, receiver)
             assert count == twin.done(receiver)
@@ -57,7 +57,7 @@ def test_a_receiver_beyond_the_maximum_replaces_the_one_silent_for_longest():
     order = [*range(MOST), *range(MOST // 2), *range(MOST, MOST + 3), MOST, 0]
     for now, receiver in enumerate(order):
         count = receiver_liveness.on_receiver_alive(receivers, ROW, count, receiver, 0, now)
-        assert count == twin.hear(receiver, now)
+        assert count == twin.on_status(receiver, now)
     assert row_of(receivers, count) == twin.alive
     assert not {MOST // 2, MOST // 2 + 1, MOST // 2 + 2} & set(twin.alive)
     assert {MOST, MOST + 1, MOST + 2} <= set(twin.alive)

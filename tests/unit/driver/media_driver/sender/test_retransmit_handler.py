@@ -53,7 +53,7 @@ def test_agrees_with_its_naive_twin(steps, is_group, delay):
     for pause, term, offset, length in steps:
         now += pause
         assert actions.time_passes(now) == twin.time_passes(now)
-        assert actions.request(term, offset, length, now) == twin.ask(term, offset, length, now)
+        assert actions.request(term, offset, length, now) == twin.request(term, offset, length, now)
     assert not actions.resends[:FIRST].state.any()
 
 

@@ -64,7 +64,7 @@ def test_agrees_with_its_naive_twin(steps):
         ranges.time_passes(now, lowest)
         twin.time_passes(now, lowest)
         begin, end = UNIT * first, UNIT * (first + count)
-        assert ranges.request(begin, end, now + delay) == twin.ask(begin, end, now + delay)
+        assert ranges.request(begin, end, now + delay) == twin.request(begin, end, now + delay)
         assert ranges.send(now, most) == twin.send(now, LINGER, most)
         assert [(int(rec.begin), int(rec.end), int(rec.sent)) for rec in ranges.used] == [
             (

@@ -245,7 +245,7 @@ def test_a_busy_sender_still_polls_control_frames(rig):
     assert 1 <= turns <= rig.state.agent[0].poll_ratio
 
 
-def test_every_publication_is_served_and_another_one_is_first_each_time(rig):
+def test_a_removed_endpoint_is_not_polled_and_an_ended_publication_is_marked(rig):
     rig.start()
     assert rig.value(SND_POS) == 0
     rig.command(sender_state.END_PUBLICATION, SLOT, 0)

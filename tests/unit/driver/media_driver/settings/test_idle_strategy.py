@@ -56,6 +56,6 @@ def test_a_strategy_without_arguments_ignores_them():
         ("sleeping", "soon"),
     ],
 )
-def test_bad_arguments_are_refused_by_the_name_of_their_setting(strategy, init_args):
+def test_invalid_arguments_are_rejected_with_the_name_of_their_setting(strategy, init_args):
     with pytest.raises(ConfigurationError, match=VARIABLE):
         make_idle_strategy(VARIABLE, strategy, init_args)

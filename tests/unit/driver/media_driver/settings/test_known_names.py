@@ -18,7 +18,7 @@ def test_no_variable_of_aeron_is_unknown():
     assert unknown_faults(ALL, OWN) == []
 
 
-def test_no_setting_is_our_own_invention():
+def test_every_setting_without_our_prefix_exists_in_aeron():
     assert {name for name in OWN if not name.startswith("WINDTUNNEL_")} <= set(ALL)
 
 

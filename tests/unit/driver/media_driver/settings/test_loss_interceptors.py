@@ -58,7 +58,7 @@ def test_arguments_are_read_and_written_back(name, text, expected):
         ("multi-gap-loss", "term-id=1|gap-radix=8|gap-length=1"),
     ],
 )
-def test_bad_arguments_are_refused_by_the_name_of_their_setting(name, text):
+def test_invalid_arguments_are_rejected_with_the_name_of_their_setting(name, text):
     with pytest.raises(ConfigurationError, match="SETTING"):
         PARSERS[name]("SETTING", text)
 

@@ -18,7 +18,7 @@ def made(count, **fields):
     return rows
 
 
-def test_time_rule_and_ids_do_not_matter():
+def test_decisions_agree_whatever_their_times_rules_and_session_ids():
     found = agreement("first", made(3), made(3, time_ns=7, rule=1, session_id=9)[::-1])
     assert (found.ordered, found.repeated, found.added, found.is_whole) == (3, 3, 0, True)
     assert found.text == "3 of 3 decisions repeated"
@@ -27,7 +27,7 @@ def test_time_rule_and_ids_do_not_matter():
 @pytest.mark.parametrize(
     "field", ["link", "frame_type", "stream_id", "session", "position", "attempt", "action"]
 )
-def test_each_part_of_a_name_matters(field):
+def test_decisions_differ_if_any_part_of_a_frames_name_differs(field):
     other = made(3)
     other[field][1] += 1
     found = agreement("first", made(3), other)

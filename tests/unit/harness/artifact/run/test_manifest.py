@@ -17,6 +17,6 @@ from windtunnel.harness.artifact.run.manifest import SubjectFacts
         ("image:example/driver:1", "", "aeron-c", True),
     ],
 )
-def test_the_driver_of_a_peer(peer, kind, driver, is_aerons):
+def test_the_driver_is_derived_from_the_name_and_the_kind_of_a_peer(peer, kind, driver, is_aerons):
     facts = SubjectFacts("publisher", peer, kind=kind)
     assert (facts.driver, facts.is_aerons) == (driver, is_aerons)

@@ -106,7 +106,7 @@ def test_refuses_a_window_that_is_no_length(asked, capsys):
     assert "settings" not in asked
 
 
-def test_archive_stands_for_all_its_cases(asked):
+def test_archive_selects_all_its_cases(asked):
     main(["bench", "--only", "archive"])
     assert asked["settings"].cases == ("archive-1344", "archive-64")
     main(["bench", "--only", "archive-64,startup", "--drivers", "java"])
@@ -125,7 +125,7 @@ ARCHIVE = {
 }
 
 
-def test_archives_are_shown_side_by_side_and_written_down(asked, capsys, tmp_path):
+def test_figures_of_both_archives_are_printed_and_written(asked, capsys, tmp_path):
     asked["readings"] = [Reading(who, "archive-1344", 0, ARCHIVE) for who in ("ours", "java")]
     file = tmp_path / "bench.json"
     assert main(["bench", "--only", "archive", "--json", str(file)]) == exit_code.OK

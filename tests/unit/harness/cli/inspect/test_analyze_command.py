@@ -6,9 +6,9 @@ import pytest
 
 from tests.golden.reader import GOLDEN, load
 from tests.naive.checksum import complete
-from tests.stand_ins import made_capture as made
-from tests.stand_ins.made_capture import START_NS, Packet, packet
-from tests.unit.reports.made_suite import make_suite
+from tests.stand_ins import synthetic_capture as made
+from tests.stand_ins.synthetic_capture import START_NS, Packet, packet
+from tests.unit.reports.synthetic_suite import make_suite
 from tests.unit.reports.test_page import SMALL
 from windtunnel.harness.artifact.run_dir import SuiteDir
 from windtunnel.harness.cli.root import main

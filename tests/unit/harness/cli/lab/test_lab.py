@@ -54,7 +54,7 @@ def test_links_and_programs_are_shown() -> None:
     ]
 
 
-def test_the_end_of_a_lab_has_its_seed() -> None:
+def test_the_result_of_lab_down_shows_the_seed() -> None:
     end = {"outcome": "PASS", "reason": "good", "seed": 9, "run_dir": "runs/x"}
     with patch("windtunnel.harness.lab.control.control_socket.ask", lambda *_: end):
         result = CliRunner().invoke(windtunnel, ["lab", "down"])

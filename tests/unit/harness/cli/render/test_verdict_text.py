@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tests.unit.harness.artifact.run.test_comparison import FIRST
-from tests.unit.reports.made_suite import verdict_document
+from tests.unit.reports.synthetic_suite import verdict_document
 from windtunnel.harness.artifact.documents import write_document
 from windtunnel.harness.artifact.run_dir import RunDir
 from windtunnel.harness.cli.render.verdict_text import run_document

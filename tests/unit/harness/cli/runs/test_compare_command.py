@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from tests.unit.harness.artifact.run.test_comparison import FIRST, SECOND
-from tests.unit.reports.made_suite import Made, make_suite, verdict_document
+from tests.unit.reports.synthetic_suite import RunParameters, make_suite, verdict_document
 from windtunnel.harness.artifact.documents import write_document
 from windtunnel.harness.artifact.run.manifest import Manifest, SubjectFacts
 from windtunnel.harness.artifact.run_dir import RunDir
 from windtunnel.harness.cli import exit_code
 from windtunnel.harness.cli.root import main
 
-SMALL = Made(frame_count=200)
+SMALL = RunParameters(frame_count=200)
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def test_prints_a_column_for_each_run(
     assert lines[3].split("  ")[-1].strip() == "3.00 of 4.00 MB/s (-25.0 %)"
 
 
-def test_a_suite_stands_for_its_runs_and_a_run_is_compared_once(
+def test_a_suite_selects_its_runs_and_each_run_is_compared_once(
     runs: list[RunDir], capsys: pytest.CaptureFixture[str]
 ) -> None:
     suite = runs[0].path.parent

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.reports.made_suite import Made, make_suite
+from tests.unit.reports.synthetic_suite import RunParameters, make_suite
 from windtunnel.harness.artifact.run_dir import SuiteDir
 from windtunnel.harness.cli import exit_code
 from windtunnel.harness.cli.root import main
 
-SMALL = Made(frame_count=200)
+SMALL = RunParameters(frame_count=200)
 
 
 @pytest.mark.parametrize("others", [(), ("notes.txt",), ("suite.json",)], ids=str)
@@ -49,7 +49,7 @@ def test_a_run_that_was_killed_before_its_manifest_never_passes(
     assert capsys.readouterr().out.startswith("INCONCLUSIVE")
 
 
-def test_a_suite_stands_for_its_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_suite_selects_its_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     suite = make_suite(tmp_path / "suite", SMALL, ("PASS", "PASS"))
     code = main(["judge", "--json", str(suite.path)])
     output = [json.loads(line) for line in capsys.readouterr().out.splitlines()]

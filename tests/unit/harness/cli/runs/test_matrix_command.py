@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.reports.made_matrix import make_matrix
+from tests.unit.reports.synthetic_matrix import make_matrix
 from windtunnel.harness.artifact.run.matrix import Matrix
 from windtunnel.harness.artifact.run_dir import MatrixDir
 from windtunnel.harness.cli import exit_code, scenarios
@@ -115,7 +115,7 @@ def test_the_live_line_counts_cells_runs_and_failures() -> None:
     assert display.text() == "8/8 cells  1 failing  1/12 runs  matrix/loss, ours to ours, seed 8"
 
 
-def test_a_folder_stands_for_all_that_is_in_it(tmp_path: Path) -> None:
+def test_a_folder_selects_all_scenarios_in_it(tmp_path: Path) -> None:
     for name in ("loss/b", "loss/a", "lossy/c"):
         file = tmp_path / f"{name}.yaml"
         file.parent.mkdir(exist_ok=True)

@@ -63,54 +63,54 @@ def test_a_damaged_manifest_is_named_with_its_path_and_what_to_do(command, folde
 
 
 @BOTH
-def test_no_folder(command, tmp_path, capsys):
+def test_a_missing_folder_is_reported(command, tmp_path, capsys):
     assert "no such folder" in refused(command, RunDir(tmp_path / "none"), capsys)
 
 
 @BOTH
-def test_no_run_in_the_folder(command, tmp_path, capsys):
+def test_a_folder_without_a_run_is_reported(command, tmp_path, capsys):
     assert "it has no run.json" in refused(command, RunDir(tmp_path), capsys)
 
 
 @BOTH
 @pytest.mark.parametrize("name", ["scenario", "case", "payload"])
-def test_a_file_is_missing(command, name, folder, capsys):
+def test_a_missing_file_is_reported(command, name, folder, capsys):
     getattr(folder, name).unlink()
     assert "the run cannot be repeated without it" in refused(command, folder, capsys)
 
 
 @BOTH
-def test_a_manifest_of_another_schema(command, folder, capsys):
+def test_a_manifest_of_another_schema_is_reported(command, folder, capsys):
     folder.manifest.write_text('{"schema": "windtunnel-run/0"}')
     assert "expected schema windtunnel-run/1" in refused(command, folder, capsys)
 
 
 @BOTH
-def test_an_invalid_case(command, folder, capsys):
+def test_an_invalid_case_is_reported(command, folder, capsys):
     folder.case.write_text("{}")
     assert "cannot be parsed" in refused(command, folder, capsys)
 
 
 @BOTH
-def test_no_decision_log(command, folder, capsys):
+def test_a_missing_decision_log_is_reported(command, folder, capsys):
     folder.decisions.unlink()
     assert "expected a decision log" in refused(command, folder, capsys)
 
 
 @BOTH
-def test_a_log_that_ends_inside_a_record(command, folder, capsys):
+def test_a_log_that_ends_within_a_record_is_reported(command, folder, capsys):
     folder.decisions.write_bytes(folder.decisions.read_bytes()[:-9])
     assert "expected a multiple of 64 bytes, found 183" in refused(command, folder, capsys)
 
 
 @BOTH
-def test_a_log_that_lacks_whole_records(command, folder, capsys):
+def test_a_log_that_lacks_whole_records_is_reported(command, folder, capsys):
     folder.decisions.write_bytes(folder.decisions.read_bytes()[:-64])
     assert "expected 3 decisions (as in ledger.json), found 2" in refused(command, folder, capsys)
 
 
 @BOTH
-def test_a_log_of_an_older_version(command, folder, capsys):
+def test_a_log_of_an_older_version_is_reported(command, folder, capsys):
     rows = np.fromfile(folder.decisions, dtype=DECISION)
     rows["session"] = 0
     write_records(folder.decisions, rows)
@@ -118,14 +118,14 @@ def test_a_log_of_an_older_version(command, folder, capsys):
 
 
 @BOTH
-def test_an_impossible_decision(command, folder, capsys):
+def test_an_impossible_decision_is_reported(command, folder, capsys):
     rows = np.fromfile(folder.decisions, dtype=DECISION)
     rows["rule"][1] = 4
     write_records(folder.decisions, rows)
     assert "decision 2 of 3: expected one of 1 rules" in refused(command, folder, capsys)
 
 
-def test_nothing_to_shrink_in_a_run_that_passed(folder, capsys):
+def test_a_run_that_passed_is_not_shrunk(folder, capsys):
     assert "there is nothing to shrink" in refused("shrink", folder, capsys)
 
 
@@ -136,12 +136,12 @@ def test_a_scenario_with_an_unknown_check_is_not_shrunk(folder, capsys):
     assert "found 'delivered_onse': did you mean delivered_once" in capsys.readouterr().err
 
 
-def test_no_verdict_to_shrink_by(folder, capsys):
+def test_a_run_without_a_verdict_is_not_shrunk(folder, capsys):
     folder.verdict.unlink()
     assert "cannot read the verdict" in refused("shrink", folder, capsys)
 
 
-def test_a_check_that_the_run_did_not_violate(folder, capsys):
+def test_a_check_that_the_run_did_not_violate_is_rejected(folder, capsys):
     folder.verdict.write_text('{"checks": [{"name": "x", "outcome": "FAIL", "text": ""}]}')
     assert main(["shrink", str(folder.path), "--check", "y"]) == exit_code.USAGE
     assert "--check y: expected a check that the run violated (x)" in capsys.readouterr().err
@@ -152,7 +152,7 @@ def test_a_replay_is_not_shrunk_but_the_original_run_is(folder, capsys):
     assert "is a replay of s/first: shrink that run instead" in refused("shrink", folder, capsys)
 
 
-def test_a_trial_of_the_swarm_has_no_scenario(folder, capsys):
+def test_a_trial_of_the_swarm_is_neither_shrunk_nor_replayed_without_its_digest(folder, capsys):
     folder.scenario.unlink()
     Manifest("swarm/9", "swarm", 9, "sim", ["windtunnel", "swarm"]).write(folder.manifest)
     assert "its seed determines everything" in refused("shrink", folder, capsys)
@@ -209,7 +209,7 @@ def pcap(*packets: bytes) -> bytes:
         (b"\x28\xb5\x2f\xfd" + bytes(20), "zstd is not supported"),
     ],
 )
-def test_a_file_that_is_not_a_capture_of_aeron(content, text, tmp_path, capsys):
+def test_a_file_that_is_not_a_capture_of_aeron_is_reported(content, text, tmp_path, capsys):
     file = tmp_path / "seen.pcap"
     file.write_bytes(content)
     assert from_capture(file, "--out", tmp_path / "out.yaml") == exit_code.INCONCLUSIVE
@@ -218,12 +218,12 @@ def test_a_file_that_is_not_a_capture_of_aeron(content, text, tmp_path, capsys):
     assert not (tmp_path / "out.yaml").exists()
 
 
-def test_a_missing_capture(tmp_path, capsys):
+def test_a_missing_capture_is_reported(tmp_path, capsys):
     assert from_capture(tmp_path / "none.pcap") == exit_code.INCONCLUSIVE
     assert "No such file" in capsys.readouterr().err
 
 
-def test_a_stream_that_is_not_in_the_capture(tmp_path, capsys):
+def test_a_stream_that_is_not_in_the_capture_is_reported(tmp_path, capsys):
     capture = GOLDEN / "one-message" / "capture.pcap.xz"
     words = [capture, "--stream", 9, "--out", tmp_path / "out.yaml"]
     assert from_capture(*words) == exit_code.INCONCLUSIVE

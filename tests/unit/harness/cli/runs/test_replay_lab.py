@@ -89,7 +89,7 @@ def test_a_container_of_its_own_cannot_be_started_again(folder, capsys):
     assert (code, "reader was an image of its own" in text) == (exit_code.USAGE, True)
 
 
-def test_a_folder_without_recorded_requests(folder, capsys):
+def test_a_folder_without_complete_recorded_requests_is_refused(folder, capsys):
     write(folder, READER, left_out=1)
     code, text = refused(folder, capsys, "--program", PROGRAM)
     assert (code, "more than 4000 changes" in text) == (exit_code.INCONCLUSIVE, True)
@@ -100,7 +100,7 @@ def test_a_folder_without_recorded_requests(folder, capsys):
     assert (code, "repro.txt has its command line" in text) == (exit_code.INCONCLUSIVE, True)
 
 
-def test_other_runs_have_no_programs(folder, capsys):
+def test_programs_are_rejected_for_a_run_that_no_program_controlled(folder, capsys):
     folder.case.write_text("{}")
     code, text = refused(folder, capsys, "--program", PROGRAM)
     assert (code, "no program controlled this run" in text) == (exit_code.USAGE, True)

@@ -7,7 +7,7 @@ from typing import Any
 import click
 import pytest
 
-from tests.unit.reports.made_suite import Made, make_suite
+from tests.unit.reports.synthetic_suite import RunParameters, make_suite
 from windtunnel.harness.artifact.run.suite import ScenarioResult
 from windtunnel.harness.cli import exit_code
 from windtunnel.harness.cli.root import main
@@ -29,7 +29,7 @@ def calls(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Any]:
 
     def run_suite(files: list[Path], *, on_event: Any, **options: Any) -> SuiteResult:
         seen.update(options, files=files)
-        suite = make_suite(tmp_path / "suite", Made(frame_count=100), ("FAIL",))
+        suite = make_suite(tmp_path / "suite", RunParameters(frame_count=100), ("FAIL",))
         folder = suite.runs()[0].path
         for what in (
             {"kind": "run"},

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.naive.checksum import complete
-from tests.stand_ins import made_capture as made
-from tests.stand_ins.made_capture import START_NS, Packet, packet
+from tests.stand_ins import synthetic_capture as made
+from tests.stand_ins.synthetic_capture import START_NS, Packet, packet
 from windtunnel.harness.dissect.capture.capture_format import PCAP, CaptureFormatError, read_format
 from windtunnel.harness.dissect.capture.capture_records import (
     FOUND,

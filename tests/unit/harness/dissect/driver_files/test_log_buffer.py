@@ -50,7 +50,7 @@ def walked(content, index=0, *, over_zeroes=False):
     )
 
 
-def test_metadata_of_a_real_publication():
+def test_the_metadata_of_a_real_publication_is_read():
     log = opened(load("clean", "publication-4.logbuffer"))
     wanted = {"initial_term_id": -3, "mtu_length": 1408, "term_length": TERM, "page_size": 4096}
     wanted |= {"active_term_count": 16, "is_connected": 1, "correlation_id": 4, "type": 1}

@@ -29,7 +29,7 @@ def golden(name):
     return bytes.fromhex((GOLDEN / "loss-report" / f"{name}.hex").read_text())
 
 
-def test_an_entry_of_a_real_driver():
+def test_an_entry_of_a_real_driver_is_read():
     report = read(golden("reliable"))
     assert report.problem == ""
     (loss,) = report.losses
@@ -45,7 +45,7 @@ def test_an_entry_of_a_real_driver():
     )
 
 
-def test_an_empty_report():
+def test_an_empty_report_has_no_losses():
     assert read(golden("one-message")).losses == []
     assert read(b"").losses == []
     assert read(bytes(39)).losses == []
@@ -63,7 +63,7 @@ def test_an_entry_that_is_being_written_is_not_read():
     assert len(read(entry() + entry(count=0) + entry()).losses) == 1
 
 
-def test_a_report_that_is_full_to_its_last_byte():
+def test_all_entries_of_a_full_report_are_read():
     assert len(read(entry() * 3).losses) == 3
 
 

@@ -23,6 +23,6 @@ def test_checksums_of_two_ranges_are_joined_without_their_bytes(first, second):
 
 
 @pytest.mark.parametrize("length", [1 << 16, (1 << 24) + 7])
-def test_a_long_second_range(length):
+def test_a_checksum_is_joined_with_that_of_a_long_second_range(length):
     found = combined_crc32(zlib.crc32(b"abc"), zlib.crc32(bytes(length)), length)
     assert found == zlib.crc32(b"abc" + bytes(length))

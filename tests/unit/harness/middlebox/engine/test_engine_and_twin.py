@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tests.naive.fault_rules import CLASS_INDEX
 from tests.naive.middlebox import NaiveMiddlebox
-from tests.unit.harness.middlebox.made import (
+from tests.unit.harness.middlebox.synthetic_case import (
     A_TO_B,
     B_TO_A,
     BILLION,

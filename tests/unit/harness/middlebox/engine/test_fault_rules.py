@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.unit.harness.middlebox.made import case, fault
+from tests.unit.harness.middlebox.synthetic_case import case, fault
 from windtunnel.harness.artifact.middlebox import decision, frame_class
 from windtunnel.harness.middlebox.engine.prf import DRAW_BITS, subject
 from windtunnel.harness.middlebox.engine.rule_draw import matches

@@ -34,7 +34,7 @@ def test_agrees_with_the_reference(steps):
             naive.held = [each for each in naive.held if each[2] != name]
         elif isinstance(due_ns, int):
             slot = allocate(waiting, due_ns)
-            assert (slot != NONE) == naive.take(due_ns, number)
+            assert (slot != NONE) == naive.add(due_ns, number)
             if slot != NONE:
                 assert slot not in names
                 names[slot] = number

@@ -5,7 +5,14 @@ import struct
 import numpy as np
 import pytest
 
-from tests.unit.harness.middlebox.made import A_TO_B, B_TO_A, Driven, case, fault, with_more
+from tests.unit.harness.middlebox.synthetic_case import (
+    A_TO_B,
+    B_TO_A,
+    Driven,
+    case,
+    fault,
+    with_more,
+)
 from windtunnel.harness.middlebox.__main__ import _errors
 from windtunnel.harness.middlebox.engine.readdress import make_rewritten_ports, set_ports
 from windtunnel.harness.scenario.schema.model import TRAFFIC_MAX

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tests.naive.middlebox import NaiveMiddlebox
 from tests.unit.harness.middlebox.engine.test_engine_and_twin import LONG_STREAM_FAULTS, long_stream
-from tests.unit.harness.middlebox.made import (
+from tests.unit.harness.middlebox.synthetic_case import (
     A_TO_B,
     B_TO_A,
     ENVELOPE,

@@ -13,7 +13,14 @@ from scapy.packet import Raw, raw
 
 from tests.naive.middlebox import NaiveMiddlebox
 from tests.naive.route import route
-from tests.unit.harness.middlebox.made import Driven, case, data, fault, setup, status_message
+from tests.unit.harness.middlebox.synthetic_case import (
+    Driven,
+    case,
+    data,
+    fault,
+    setup,
+    status_message,
+)
 from windtunnel.harness.artifact.middlebox.frame_class import SM
 from windtunnel.harness.middlebox.__main__ import _halves, routes
 from windtunnel.harness.middlebox.engine.packet import AERON, ALL_HOSTS, STRAY, classify, set_macs

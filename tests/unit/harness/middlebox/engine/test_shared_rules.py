@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.naive.fault_rules import NaiveFrame, NaiveRules
-from tests.unit.harness.middlebox.made import BILLION, case, data, fault, setup, with_more
+from tests.unit.harness.middlebox.synthetic_case import BILLION, case, data, fault, setup, with_more
 from windtunnel.harness.artifact.middlebox import frame_class
 from windtunnel.harness.middlebox.engine.frame_match import match_frame
 from windtunnel.harness.middlebox.engine.state import make_engine
@@ -54,7 +54,7 @@ def naive_hits(of_case, link):
         if name == "DATA":
             frame.place = frame.term_offset
             frame.attempt = attempts[frame.place] = attempts.get(frame.place, 0) + 1
-        if rules.strike(frame) is not None:
+        if rules.match(frame) is not None:
             found.append(index)
     return found
 

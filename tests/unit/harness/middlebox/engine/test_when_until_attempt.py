@@ -7,7 +7,7 @@ documentation.
 import pytest
 
 from tests.naive.middlebox import NaiveMiddlebox
-from tests.unit.harness.middlebox.made import (
+from tests.unit.harness.middlebox.synthetic_case import (
     A_TO_B,
     ENVELOPE,
     Driven,

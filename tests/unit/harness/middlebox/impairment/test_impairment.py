@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.naive.impairment import NaiveImpairment
-from tests.unit.harness.middlebox.made import case, data
+from tests.unit.harness.middlebox.synthetic_case import case, data
 from windtunnel.harness.artifact.middlebox.ledger import Ledger, LinkAccount
 from windtunnel.harness.middlebox.engine import held_frames as wait
 from windtunnel.harness.middlebox.impairment import impairment

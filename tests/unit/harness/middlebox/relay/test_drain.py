@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.unit.harness.middlebox.made import case, fault
+from tests.unit.harness.middlebox.synthetic_case import case, fault
 from windtunnel.harness.middlebox import __main__ as process
 from windtunnel.harness.middlebox.relay import relay as loop
 from windtunnel.harness.middlebox.relay.drain import DRAIN_NS_MAX, DRAIN_NS_MIN, drain_ns

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.harness.middlebox.made import case
+from tests.unit.harness.middlebox.synthetic_case import case
 from windtunnel.harness.artifact.documents import DocumentError
 from windtunnel.harness.artifact.run_dir import RunDir
 from windtunnel.harness.middlebox.impairment import impairment as columns
@@ -52,7 +52,7 @@ def live_case() -> Case:
     return case().model_copy(update={"live": True, "impairments": impairments})
 
 
-def ask(folder: RunDir, *requests: LinkRequest) -> None:
+def request_changes(folder: RunDir, *requests: LinkRequest) -> None:
     LinkRequests(requests=requests).write(folder.link_requests)
     os.kill(os.getpid(), CHANGE_SIGNAL)
 
@@ -77,7 +77,7 @@ def test_a_request_changes_the_settings_and_is_recorded(
     impairments.counts[A_TO_B, columns.RECEIVED] = 7
     impairments.counts[A_TO_B, columns.LOST] = 2
     impairments.state[A_TO_B, columns.CHAIN] = 1
-    ask(folder, LinkRequest(number=1, impairments=PARTITION))
+    request_changes(folder, LinkRequest(number=1, impairments=PARTITION))
     assert control.update(relay) == [1]
     for link in (A_TO_B, B_TO_A):
         row = impairments.settings[link]
@@ -88,7 +88,7 @@ def test_a_request_changes_the_settings_and_is_recorded(
     assert (first.counts.received, first.counts.lost) == (7, 2)
     assert (second.at_ns, second.counts.received) == (11, 0)
     # The first request stays in the file, and is not applied again.
-    ask(
+    request_changes(
         folder,
         LinkRequest(number=1, impairments=PARTITION),
         LinkRequest(number=2, impairments=(ImpairmentCase(link="a->b"),)),
@@ -105,9 +105,11 @@ def test_a_long_delay_is_waited_for_at_the_end(
     control = LinkControl(live_case(), RunDir(tmp_path))
     assert control.drain_ns(1500) == DRAIN_NS_MIN
     slow = SLOW.model_copy(update={"delay_ns": 30_000_000_000})
-    ask(RunDir(tmp_path), LinkRequest(number=1, impairments=(slow,)))
+    request_changes(RunDir(tmp_path), LinkRequest(number=1, impairments=(slow,)))
     control.update(relay)
-    ask(RunDir(tmp_path), LinkRequest(number=2, impairments=(ImpairmentCase(link="b->a"),)))
+    request_changes(
+        RunDir(tmp_path), LinkRequest(number=2, impairments=(ImpairmentCase(link="b->a"),))
+    )
     control.update(relay)
     assert impairments.settings[B_TO_A][DELAY_NS] == 0
     assert control.drain_ns(1500) > 30_000_000_000
@@ -118,7 +120,7 @@ def test_a_request_that_the_harness_never_makes_is_refused(
 ) -> None:
     folder = RunDir(tmp_path)
     control = LinkControl(live_case(), folder)
-    ask(folder, LinkRequest(number=1, impairments=(ImpairmentCase(link="a->c"),)))
+    request_changes(folder, LinkRequest(number=1, impairments=(ImpairmentCase(link="a->c"),)))
     with pytest.raises(DocumentError, match=r"link-requests.json: request 1: .*a->c"):
         control.update(relay)
     folder.link_requests.write_text(json.dumps({"schema": "windtunnel-link-requests/1", "x": 1}))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.unit.harness.middlebox.made import (
+from tests.unit.harness.middlebox.synthetic_case import (
     A_TO_B,
     B_TO_A,
     ENVELOPE,

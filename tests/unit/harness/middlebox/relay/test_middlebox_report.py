@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.unit.harness.middlebox.made import Driven, case, data, fault, setup
+from tests.unit.harness.middlebox.synthetic_case import Driven, case, data, fault, setup
 from windtunnel.harness.artifact.middlebox.decision import read_decisions
 from windtunnel.harness.middlebox.relay.relay_state import LAG_BUCKETS
 from windtunnel.harness.middlebox.relay.report import DecisionLog, lag_quantiles

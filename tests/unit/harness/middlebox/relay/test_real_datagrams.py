@@ -4,7 +4,7 @@ import pytest
 
 from tests.golden.reader import datagrams
 from tests.naive.middlebox import NaiveMiddlebox
-from tests.unit.harness.middlebox.made import Driven, case, fault
+from tests.unit.harness.middlebox.synthetic_case import Driven, case, fault
 from windtunnel.harness.middlebox.relay.report import link_account
 
 MS = 1_000_000

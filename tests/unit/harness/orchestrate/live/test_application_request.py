@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.harness.middlebox.made import case
+from tests.unit.harness.middlebox.synthetic_case import case
 from windtunnel.harness.orchestrate.live.application_request import (
     ApplicationRequest,
     application_request,

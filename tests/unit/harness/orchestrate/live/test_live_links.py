@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.harness.middlebox.made import case
+from tests.unit.harness.middlebox.synthetic_case import case
 from windtunnel.harness.orchestrate.live.live_links import LiveLinks, with_all_directions
 from windtunnel.harness.orchestrate.live.live_scenario import OptionError
 from windtunnel.harness.scenario.schema.units import BILLION

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.harness.middlebox.made import case
+from tests.unit.harness.middlebox.synthetic_case import case
 from windtunnel.harness.artifact.run_dir import RunDir
 from windtunnel.harness.orchestrate.live import live_counters, requests
 from windtunnel.harness.orchestrate.live.live_links import LiveLinks

@@ -165,7 +165,7 @@ def test_children_of_an_ended_process_end_whatever_is_called(start, tmp_path, en
     wait_for(lambda: not is_alive(child))
 
 
-def test_a_child_that_somebody_else_reaped_has_ended(start):
+def test_a_child_that_was_reaped_elsewhere_has_ended(start):
     running = start("exit 0")
     os.waitpid(running.pid, 0)
     assert running.poll() == 0

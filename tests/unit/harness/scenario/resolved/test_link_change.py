@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.harness.middlebox.made import case
+from tests.unit.harness.middlebox.synthetic_case import case
 from windtunnel.harness.artifact.documents import DocumentError
 from windtunnel.harness.artifact.middlebox.impairment_account import ImpairmentAccount
 from windtunnel.harness.scenario.resolved.impairment_case import ImpairmentCase, LossCase

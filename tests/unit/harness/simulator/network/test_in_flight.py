@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.naive.in_flight import Wire
-from tests.unit.harness.middlebox.made import case, fault
+from tests.unit.harness.middlebox.synthetic_case import case, fault
 from windtunnel.harness.middlebox.engine.state import make_engine
 from windtunnel.harness.simulator.network import in_flight
 from windtunnel.harness.simulator.network.in_flight import (

@@ -7,7 +7,7 @@ from windtunnel.harness.simulator.swarm.choice import IDLE_MAX_NS, choose
 REFUSED = {"version", "session-id", "stream-id", "term-id"}
 
 
-def test_same_seed_same_choice():
+def test_equal_seeds_make_equal_choices():
     assert choose(5) == choose(5)
     assert choose(5).text == choose(5).text
     assert choose(5) != choose(6)

@@ -47,10 +47,10 @@ def test_unsupported_ends_the_swarm(tmp_path):
 
 
 @pytest.mark.parametrize("signaled", ["SIGSEGV", "SIGABRT", "SIGBUS", "SIGILL", "SIGFPE"])
-def test_only_programs_cause_these_signals(signaled):
+def test_a_crash_signal_is_blamed_on_a_program(signaled):
     assert describe_death(-signal.Signals[signaled].value)[1]
 
 
-def test_the_system_kills_processes():
+def test_a_kill_or_an_exit_code_is_not_blamed_on_a_program():
     assert not describe_death(-signal.SIGKILL)[1]
     assert not describe_death(1)[1]

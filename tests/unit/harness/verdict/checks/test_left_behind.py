@@ -43,7 +43,7 @@ def group(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("flow_control", ["", "|fc=max", "|fc=tagged,g:7/1"])
-def test_a_receiver_for_which_the_sender_never_waits(group, flow_control):
+def test_a_receiver_that_the_sender_never_waits_for_is_the_scenarios_fault(group, flow_control):
     finding = group.blame(flow_control)
     assert finding.at_fault is AtFault.SCENARIO
     assert finding.text.startswith(f"it ended; it was {WINDOW + 32:,} bytes behind: fc=")
@@ -51,7 +51,7 @@ def test_a_receiver_for_which_the_sender_never_waits(group, flow_control):
 
 
 @pytest.mark.parametrize("flow_control", ["|fc=min", "|fc=min,g:/2"])
-def test_a_receiver_for_which_the_sender_waits(group, flow_control):
+def test_a_receiver_that_the_sender_waits_for_is_not_the_scenarios_fault(group, flow_control):
     finding = group.blame(flow_control)
     assert (finding.text, finding.at_fault) == ("it ended", None)
 

@@ -34,7 +34,7 @@ def broken(run) -> list[Finding]:
     return [each for each in findings_of(run) if each.outcome is not PASS]
 
 
-def press(run, host: str = "b", wait_ns: int = 100_000_000) -> None:
+def add_wait(run, host: str = "b", wait_ns: int = 100_000_000) -> None:
     """Add one wait of a driver during the traffic."""
     for row in run.pressure[host][2:]:
         row[WAIT] += wait_ns
@@ -52,7 +52,7 @@ def test_hosts_with_enough_time_leave_the_gate_open(run):
 
 @pytest.mark.parametrize(("wait_ns", "shut"), [(80_000_000, False), (100_000_000, True)])
 def test_a_driver_that_waits_as_long_as_timing_checks_tolerate_closes_the_gate(run, wait_ns, shut):
-    press(run, wait_ns=wait_ns)
+    add_wait(run, wait_ns=wait_ns)
     findings = broken(run)
     assert [each.about for each in findings] == (["b"] if shut else [])
     if shut:
@@ -179,7 +179,7 @@ def test_a_host_without_a_turn_for_a_second_starves(run, gap_ns, starved):
     ("code", "pressing", "outcome"),
     [
         (124, None, FAIL),
-        (124, press, FAIL),
+        (124, add_wait, FAIL),
         (124, starve, INCONCLUSIVE),
         (1, starve, FAIL),
         (-11, starve, FAIL),
@@ -209,33 +209,33 @@ def test_timeouts_of_an_archive_are_excused_and_those_of_a_driver_are_not(run, r
 
 
 def test_a_run_without_violations_passes_on_an_overloaded_host_and_the_gate_is_shown(run):
-    press(run)
+    add_wait(run)
     verdict = judge(run.write())
     assert verdict.outcome is PASS
     shut = [each for each in verdict.gates if each.outcome is not PASS]
     assert [(each.name, each.about) for each in shut] == [(NAME, "b")]
 
 
-@pytest.mark.parametrize("pressed", [False, True])
-def test_a_violation_of_time_fails_a_run_unless_the_host_was_pressed(run, pressed):
-    if pressed:
-        press(run)
-    hurry(run)
+@pytest.mark.parametrize("overloaded", [False, True])
+def test_a_timing_violation_fails_a_run_unless_the_host_was_overloaded(run, overloaded):
+    if overloaded:
+        add_wait(run)
+    add_early_naks(run)
     verdict = judge(run.path)
-    assert verdict.outcome is (INCONCLUSIVE if pressed else FAIL), verdict
-    if pressed:
+    assert verdict.outcome is (INCONCLUSIVE if overloaded else FAIL), verdict
+    if overloaded:
         assert "inconclusive because gate host_was_not_overloaded failed" in verdict.reason
         assert verdict.reason.endswith("(at fault: the machine)")
-    assert verdict.at_fault == ("machine" if pressed else "driver")
+    assert verdict.at_fault == ("machine" if overloaded else "driver")
 
 
-@pytest.mark.parametrize("pressed", [False, True])
-def test_a_protocol_violation_fails_a_run_on_any_host(run, pressed):
+@pytest.mark.parametrize("overloaded", [False, True])
+def test_a_protocol_violation_fails_a_run_on_any_host(run, overloaded):
     packet = [each for each in run.packets["b"] if each.kind == "NAK"][2]
     packet.payload = nak(run.decisions[2][12], 1 << 14)
     keep_only(run, "naks_only_for_gaps")
-    if pressed:
-        press(run)
+    if overloaded:
+        add_wait(run)
     assert judge(run.write()).outcome is FAIL
 
 
@@ -255,22 +255,22 @@ def test_an_overloaded_host_explains_what_was_not_counted_and_no_other_mismatch(
     for name in counters:
         run.values[name] += more
     keep_only(run, check)
-    press(run)
+    add_wait(run)
     assert judge(run.write()).outcome is outcome
 
 
-@pytest.mark.parametrize("pressed", [False, True])
-def test_a_wrong_byte_fails_a_run_on_any_host(run, pressed):
+@pytest.mark.parametrize("overloaded", [False, True])
+def test_a_wrong_byte_fails_a_run_on_any_host(run, overloaded):
     position, data = run.messages[3]
     run.messages[3] = (position, bytes([data[0] ^ 1]) + data[1:])
-    if pressed:
-        press(run)
+    if overloaded:
+        add_wait(run)
     assert judge(run.write()).outcome is FAIL
 
 
 @pytest.mark.parametrize("kind", Kind)
 def test_what_an_overloaded_host_may_excuse(run, kind):
-    press(run)
+    add_wait(run)
     gate = broken(run)[0]
     may = kind not in (Kind.PROTOCOL, Kind.TIMEOUT)
     assert gate.may_excuse(failed("check", "text", kind=kind)) == may
@@ -282,7 +282,7 @@ def keep_only(run, name: str) -> None:
     run.case = run.case.model_copy(update={"expect": checks})
 
 
-def hurry(run) -> None:
+def add_early_naks(run) -> None:
     """Add too many NAKs for one gap, which a slow host may cause, and write the run."""
     asked = [each for each in run.packets["b"] if each.kind == "NAK"][2]
     for number in range(80):

@@ -47,7 +47,7 @@ def leave(stream):
     stream.image.on_unavailable()
 
 
-class MadeArchive:
+class FakeArchive:
     """An archive of one recording, whose last `short` bytes are missing."""
 
     def __init__(self, board, folder, recorded=(), replayed=(), short=0, refusals=()):
@@ -99,7 +99,7 @@ def run(board, monkeypatch, tmp_path):
     """Run the load with an archive. Commands arrive as soon as the load waits for them."""
 
     def made(replayed=(whole,), **options):
-        archive = MadeArchive(board, tmp_path, replayed=replayed, **options)
+        archive = FakeArchive(board, tmp_path, replayed=replayed, **options)
         monkeypatch.setattr(bench_archive.AeronArchive, "connect", lambda *_: archive)
         monkeypatch.setattr(bench_archive.time, "sleep", lambda _: None)
         key = struct.pack("<qii", 5, SESSION_ID, 0) + struct.pack("<q", 1)

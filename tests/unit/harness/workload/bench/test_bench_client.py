@@ -33,7 +33,7 @@ def idle_load(board, **changed):
     return load
 
 
-class MadeClient:
+class FakeClient:
     """A client whose messages pass through a list. `change(number, message)` returns what is
     delivered instead of a message.
     """
@@ -96,7 +96,7 @@ def test_every_burst_is_offered_and_read(board, monkeypatch, name, accepted, ref
     monkeypatch.setattr(bench_client.time, "thread_time_ns", clock_of(900, 4, 10, 60))
     for run, busy_ns in ((run_offer, (5, 4)), (run_poll, (70, 60))):
         board.order, board.message_count = Command.GO_ON, 0
-        client = MadeClient(board, accepted=accepted, refused=refused)
+        client = FakeClient(board, accepted=accepted, refused=refused)
         load, before_ns = idle_load(board, client=name), board.busy_ns
         run(load, client)
         assert (board.fault, board.state) == (Fault.NONE, State.CONNECTED)
@@ -122,7 +122,7 @@ CHANGES = {
 @pytest.mark.parametrize("name", CHANGES)
 def test_a_wrong_message_is_a_fault(board, monkeypatch, name):
     change, text = CHANGES[name]
-    client = MadeClient(
+    client = FakeClient(
         board, lambda number, message: change(message) if number == 600 else [message]
     )
     monkeypatch.setattr(bench_client, "BURST_TIMEOUT_S", 0.2)

@@ -25,7 +25,7 @@ def board(tmp_path):
     return Board.create(tmp_path / "load.board")
 
 
-class MadeStream:
+class FakeStream:
     """A publication or a subscription of pyaeron's. It refuses each third offer, and stops the load
     after a number of offers, or when everything was polled.
     """
@@ -70,7 +70,7 @@ def client(publication=None, subscription=None):
 
 
 def test_a_source_sends_numbered_messages_in_order(board):
-    publication = MadeStream(board, most=3 * MESSAGES_PER_TURN)
+    publication = FakeStream(board, most=3 * MESSAGES_PER_TURN)
     aeron = client(publication)
     run_source(load_of(board), aeron)
     assert aeron.opened == [("exclusive", "there", 7)]
@@ -79,7 +79,7 @@ def test_a_source_sends_numbered_messages_in_order(board):
 
 
 def test_several_sources_share_the_streams(board):
-    publications = [MadeStream(board, most=20) for _ in range(2)]
+    publications = [FakeStream(board, most=20) for _ in range(2)]
     made = iter(publications)
     aeron = client(lambda: next(made))
     run_source(load_of(board, sources=3, source=2, streams=2), aeron)
@@ -91,7 +91,7 @@ def test_several_sources_share_the_streams(board):
 
 def test_a_sink_counts_what_comes_in_order(board):
     arriving = [message(0), message(SOURCE), message(1), message(SOURCE + 1), message(2)]
-    subscription = MadeStream(board, arriving)
+    subscription = FakeStream(board, arriving)
     run_sink(load_of(board, "sink", sources=2), client(subscription=subscription))
     assert (board.message_count, board.fault, board.state) == (5, Fault.NONE, State.CONNECTED)
 
@@ -107,7 +107,7 @@ def test_a_sink_counts_what_comes_in_order(board):
     ids=["sequence", "source", "length", "content"],
 )
 def test_a_sink_ends_at_the_first_wrong_message(board, second, why):
-    subscription = MadeStream(board, [message(0), second, message(7)])
+    subscription = FakeStream(board, [message(0), second, message(7)])
     run_sink(load_of(board, "sink"), client(subscription=subscription))
     assert board.fault_text == why
     assert board.message_count == 1
@@ -115,7 +115,7 @@ def test_a_sink_ends_at_the_first_wrong_message(board, second, why):
 
 @pytest.mark.parametrize("run", [run_source, run_sink])
 def test_a_closed_stream_is_a_fault(board, run):
-    stream = MadeStream(board, [message(0), message(1)])
+    stream = FakeStream(board, [message(0), message(1)])
     stream.answer = lambda _: setattr(stream, "is_connected", False)
     poll = stream.poll
 
@@ -129,7 +129,7 @@ def test_a_closed_stream_is_a_fault(board, run):
 
 
 def test_a_ping_measures_the_time_of_every_echo(board):
-    publication, subscription = MadeStream(board, most=9), MadeStream(board)
+    publication, subscription = FakeStream(board, most=9), FakeStream(board)
     publication.answer = subscription.arriving.append
     aeron = client(publication, subscription)
     # The load ends when the last message was offered, before its echo is polled.
@@ -145,22 +145,22 @@ def test_a_ping_measures_the_time_of_every_echo(board):
 
 def test_a_ping_without_an_echo_is_a_fault(board, monkeypatch):
     monkeypatch.setattr(bench_pyaeron, "ECHO_TIMEOUT_S", -1)
-    publication, subscription = MadeStream(board), MadeStream(board)
+    publication, subscription = FakeStream(board), FakeStream(board)
     subscription.poll = lambda handler, limit: 0
     run_ping(load_of(board, "ping"), client(publication, subscription))
     assert board.fault_text == "message 0 did not return within -1 s"
 
 
 def test_a_ping_refuses_the_echo_of_another_message(board):
-    publication, subscription = MadeStream(board), MadeStream(board)
+    publication, subscription = FakeStream(board), FakeStream(board)
     publication.answer = lambda _: subscription.arriving.append(echo(5))
     run_ping(load_of(board, "ping"), client(publication, subscription))
     assert board.fault_text == "lost or reordered: expected message 0, found 5"
 
 
 def test_a_pong_returns_messages(board):
-    publication = MadeStream(board)
-    subscription = MadeStream(board, [echo(number) for number in range(3)])
+    publication = FakeStream(board)
+    subscription = FakeStream(board, [echo(number) for number in range(3)])
     poll = subscription.poll
     # It stops when all echoes have left.
     subscription.poll = lambda handler, limit: poll(handler, 1) if subscription.arriving else 0

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.stand_ins import made_capture as made
+from tests.stand_ins import synthetic_capture as made
 from tests.stand_ins.lossy_stream import MS, STEP, LossyStream, Plan
 from windtunnel.reports.analysis.analyze import analyze
 from windtunnel.reports.analysis.output.summary import summary_lines

@@ -7,8 +7,8 @@ far                         SM x  SM x   SM
 
 import pytest
 
-from tests.stand_ins import made_capture as made
-from tests.stand_ins.made_capture import START_NS, packet
+from tests.stand_ins import synthetic_capture as made
+from tests.stand_ins.synthetic_capture import START_NS, packet
 from windtunnel.reports.analysis.analyze import analyze
 from windtunnel.reports.analysis.output.summary import summary_lines
 

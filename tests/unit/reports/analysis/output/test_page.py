@@ -3,7 +3,7 @@
 import re
 
 from tests.golden.reader import GOLDEN
-from tests.stand_ins import made_capture as made
+from tests.stand_ins import synthetic_capture as made
 from windtunnel.reports.analysis.analyze import analyze
 from windtunnel.reports.analysis.output.page import capture_page, write_capture_page
 from windtunnel.reports.analysis.output.page_series import streams_document

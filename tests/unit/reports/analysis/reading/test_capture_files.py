@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.stand_ins.made_capture import pcap
-from tests.unit.reports.made_suite import ADDRESSES, Made, make_case
+from tests.stand_ins.synthetic_capture import pcap
+from tests.unit.reports.synthetic_suite import ADDRESSES, RunParameters, make_case
 from windtunnel.harness.artifact.run_dir import RunDir
 from windtunnel.reports.analysis.reading.capture_files import (
     CapturePathError,
@@ -83,7 +83,7 @@ def test_the_captures_of_one_run_have_the_names_of_its_hosts(tmp_path):
         run.captures.mkdir(parents=True)
         for host in ADDRESSES:
             run.capture(host).write_bytes(b"")
-        make_case("lan", Made()).write(run.case)
+        make_case("lan", RunParameters()).write(run.case)
         names[run] = {address: host for host, address in ADDRESSES.items()}
         assert host_names(find_captures([str(run.path)])) == names[run]
         assert host_names(find_captures([f"x={run.capture('a')}"])) == names[run]

@@ -8,8 +8,8 @@ import pytest
 
 from tests.golden.reader import GOLDEN, datagrams, load
 from tests.naive.wire_frames import frames as naive_frames
-from tests.stand_ins import made_capture as made
-from tests.stand_ins.made_capture import START_NS, packet
+from tests.stand_ins import synthetic_capture as made
+from tests.stand_ins.synthetic_capture import START_NS, packet
 from windtunnel.reports.analysis.engines.local.local_engine import local_frames
 from windtunnel.reports.analysis.reading.capture_files import find_captures
 from windtunnel.reports.analysis.reading.frame_table import address_text

@@ -6,9 +6,9 @@ Needs tshark; the versions up to 4.6 have the faults that are shown here.
 import pytest
 
 from tests.golden.reader import load, seen_by
-from tests.stand_ins import made_capture as made
+from tests.stand_ins import synthetic_capture as made
 from tests.stand_ins import wireshark
-from tests.stand_ins.made_capture import START_NS, packet
+from tests.stand_ins.synthetic_capture import START_NS, packet
 from tests.unit.reports.analysis.test_analyze import RETRANSMITTED_BYTES, counter
 from tests.unit.reports.analysis.test_analyze import SETS as SETS_OF_COUNTERS
 from windtunnel.reports.analysis.analyze import analyze

@@ -6,7 +6,7 @@ from contextlib import closing
 
 import pytest
 
-from tests.stand_ins import made_capture as made
+from tests.stand_ins import synthetic_capture as made
 from windtunnel.reports.analysis.analyze import analyze
 from windtunnel.reports.analysis.reading.xz_reader import XzReader
 

@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tests.stand_ins import made_capture as made
+from tests.stand_ins import synthetic_capture as made
 from windtunnel.reports.analysis.engines.local.local_engine import local_frames
 from windtunnel.reports.analysis.options import OUTCOME_COLUMNS
 from windtunnel.reports.analysis.reading.capture_files import find_captures

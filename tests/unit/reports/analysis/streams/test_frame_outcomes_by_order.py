@@ -3,8 +3,8 @@
 import pyarrow.parquet as pq
 import pytest
 
-from tests.stand_ins import made_capture as made
 from tests.stand_ins import repaired_link
+from tests.stand_ins import synthetic_capture as made
 from windtunnel.reports.analysis.analyze import analyze
 from windtunnel.reports.analysis.options import AnalysisOptions
 

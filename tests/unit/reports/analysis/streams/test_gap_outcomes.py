@@ -1,7 +1,7 @@
 """A reliable receiver skips no gap, whatever a capture shows."""
 
-from tests.stand_ins import made_capture as made
-from tests.stand_ins.made_capture import START_NS, packet
+from tests.stand_ins import synthetic_capture as made
+from tests.stand_ins.synthetic_capture import START_NS, packet
 from windtunnel.reports.analysis.analyze import analyze
 from windtunnel.reports.analysis.output.summary import summary_lines
 

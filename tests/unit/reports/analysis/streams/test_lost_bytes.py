@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.stand_ins import made_capture as made
-from tests.stand_ins.made_capture import START_NS, packet
+from tests.stand_ins import synthetic_capture as made
+from tests.stand_ins.synthetic_capture import START_NS, packet
 from windtunnel.reports.analysis.analyze import analyze
 from windtunnel.reports.analysis.output.summary import summary_lines
 from windtunnel.reports.analysis.streams.repair import lost_bytes

@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.stand_ins import made_capture as made
+from tests.stand_ins import synthetic_capture as made
 from tests.stand_ins.lossy_stream import MS, LossyStream, Plan
-from tests.stand_ins.made_capture import START_NS, packet
+from tests.stand_ins.synthetic_capture import START_NS, packet
 from windtunnel.reports.analysis.analyze import analyze
 from windtunnel.reports.analysis.kernels.flow_control_kernel import NAK_SILENCE_NS
 from windtunnel.reports.analysis.output.summary import summary_lines

@@ -330,7 +330,7 @@ def test_images_without_data_stay_when_their_stream_has_few(driver, no_preferenc
     assert len(sessions_of(driver)) == FIRST_MAX - 1
 
 
-def test_the_slot_of_an_image_without_data_is_free_soon(driver, no_preference):
+def test_an_image_without_data_frees_its_slot_soon(driver, no_preference):
     restricted(driver)
     run_for(driver, 5 * HALF_OPEN_TIMEOUT_NS)
     assert count(driver) == 0
@@ -385,7 +385,7 @@ def test_a_restricted_stream_accepts_a_session_that_answers_an_elicitation(drive
     assert HONEST in sessions_of(driver)
 
 
-def test_a_restriction_ends(driver):
+def test_a_restriction_ends_after_its_duration(driver):
     restricted(driver)
     driver.send(place(0), setup(session_id=8))
     driver.turn(4)
@@ -399,7 +399,7 @@ def test_a_restriction_ends(driver):
         assert (HONEST + after_ns // MS in sessions_of(driver)) == is_accepted
 
 
-def test_a_failure_restricts_the_stream(driver, monkeypatch):
+def test_a_failed_image_creation_restricts_its_stream(driver, monkeypatch):
     subscribe(driver, 0)
     monkeypatch.setattr(images_of(driver)._factory, "_check_setup", lambda *_: 1 / 0)
     driver.send(place(0), setup(session_id=8))

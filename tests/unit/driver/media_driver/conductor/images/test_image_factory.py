@@ -37,7 +37,7 @@ def open_lab(tmp_path, **settings):
 def open_image(driver, more="", **fields):
     """A subscription and a stream for it. Returns the announcement."""
     driver.client = driver.client or driver.next_id()
-    driver.ask(AddSubscription(driver.client, driver.next_id(), STREAM, CHANNEL + more))
+    driver.request(AddSubscription(driver.client, driver.next_id(), STREAM, CHANNEL + more))
     driver.send(HERE, setup(**fields))
     driver.turn(4)
     (response,) = [item for item in driver.take() if isinstance(item, AvailableImage)]
@@ -112,8 +112,8 @@ def test_the_channel_that_opened_the_endpoint_determines_all_images(tmp_path, sh
     with open_lab(tmp_path) as driver:
         driver.client = driver.next_id()
         opening = AddSubscription(driver.client, driver.next_id(), STREAM + 1, CHANNEL + more)
-        driver.ask(opening)
-        driver.ask(
+        driver.request(opening)
+        driver.request(
             AddSubscription(driver.client, driver.next_id(), STREAM, f"{shared}|group=false")
         )
         driver.send(HERE, setup())
@@ -201,7 +201,7 @@ def test_a_window_below_the_senders_mtu_is_an_error_and_may_be_retried(tmp_path)
     with open_lab(tmp_path) as driver:
         driver.client = driver.next_id()
         channel = f"{CHANNEL}|rcv-wnd=1408"
-        driver.ask(AddSubscription(driver.client, driver.next_id(), STREAM, channel))
+        driver.request(AddSubscription(driver.client, driver.next_id(), STREAM, channel))
         # Each failure restricts the stream to sessions that repeat their SETUP for longer.
         for mtu, images in (*[(4096, 0)] * 3, *[(1408, 0)] * 9, (1408, 1)):
             driver.send(HERE, setup(mtu=mtu))
@@ -323,7 +323,7 @@ def test_an_interceptor_may_drop_all_frames_of_a_type(tmp_path):
     loss = RandomLoss(1.0, 5, 1 << wire.SETUP)
     with open_lab(tmp_path, incoming_interceptors=("loss",), random_loss=loss) as driver:
         driver.client = driver.next_id()
-        driver.ask(AddSubscription(driver.client, driver.next_id(), STREAM, CHANNEL))
+        driver.request(AddSubscription(driver.client, driver.next_id(), STREAM, CHANNEL))
         driver.send(HERE, setup())
         driver.turn(4)
         assert driver.take() == []

@@ -20,7 +20,7 @@ HERE = SocketAddress("10.0.0.1", 20_121)
 @pytest.fixture
 def driver(tmp_path):
     with patient_lab(tmp_path / "aeron") as opened:
-        opened.ask(AddSubscription(opened.client, opened.next_id(), STREAM, CHANNEL))
+        opened.request(AddSubscription(opened.client, opened.next_id(), STREAM, CHANNEL))
         yield opened
 
 
@@ -35,7 +35,7 @@ def image(driver):
 
 
 def reject(driver, image_id, reason="not wanted"):
-    return driver.ask(RejectImage(driver.client, 900, image_id, 0, reason))
+    return driver.request(RejectImage(driver.client, 900, image_id, 0, reason))
 
 
 def refusals(driver):
@@ -75,10 +75,12 @@ def test_a_second_rejection_is_counted_and_keeps_the_first_reason(driver, image)
 
 def test_the_entry_in_the_error_log_is_that_of_the_c_driver(driver):
     publication = driver.next_id()
-    driver.ask(AddPublication(driver.client, publication, STREAM, "aeron:ipc?term-length=64k"))
-    responses = driver.ask(AddSubscription(driver.client, driver.next_id(), STREAM, "aeron:ipc"))
+    driver.request(AddPublication(driver.client, publication, STREAM, "aeron:ipc?term-length=64k"))
+    responses = driver.request(
+        AddSubscription(driver.client, driver.next_id(), STREAM, "aeron:ipc")
+    )
     (image,) = (item for item in responses if isinstance(item, AvailableImage))
-    driver.ask(RejectImage(driver.client, 900, image.correlation_id, 0, "not wanted"))
+    driver.request(RejectImage(driver.client, 900, image.correlation_id, 0, "not wanted"))
     (entry,) = read_errors(driver.cnc.error_log)
     assert entry.text == (
         f"onPublicationError: registrationId={publication}, destinationRegistrationId=-1, "

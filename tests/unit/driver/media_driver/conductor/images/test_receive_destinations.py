@@ -18,11 +18,11 @@ from windtunnel.driver.command.subscription import (
 from windtunnel.driver.media_driver.agent import system_counters
 
 MANUAL = "aeron:udp?control-mode=manual"
-FIRST, SECOND_PLACE = (SocketAddress("10.0.0.1", port) for port in (24_001, 24_002))
+FIRST, OTHER = (SocketAddress("10.0.0.1", port) for port in (24_001, 24_002))
 LOCAL_ADDRESS = 14
 
 
-def place(address, more=""):
+def to(address, more=""):
     return f"aeron:udp?endpoint={address.text}{more}"
 
 
@@ -35,17 +35,17 @@ def driver(tmp_path):
 @pytest.fixture
 def subscription(driver):
     registration_id = driver.next_id()
-    responses = driver.ask(AddSubscription(driver.client, registration_id, STREAM, MANUAL))
+    responses = driver.request(AddSubscription(driver.client, registration_id, STREAM, MANUAL))
     assert isinstance(responses[-1], SubscriptionReady)
     return registration_id
 
 
 def add(driver, subscription, channel):
-    return driver.ask(AddReceiveDestination(driver.client, 901, subscription, channel))
+    return driver.request(AddReceiveDestination(driver.client, 901, subscription, channel))
 
 
 def remove(driver, subscription, channel):
-    return driver.ask(RemoveReceiveDestination(driver.client, 902, subscription, channel))
+    return driver.request(RemoveReceiveDestination(driver.client, 902, subscription, channel))
 
 
 def addresses(driver):
@@ -68,8 +68,8 @@ def test_the_channel_alone_has_no_socket_and_no_address(driver, subscription):
 
 def test_each_destination_has_a_socket_and_an_address_counter(driver, subscription):
     status = driver.named("rcv-channel").counter_id
-    assert add(driver, subscription, place(FIRST)) == [OperationSuccess(901)]
-    assert add(driver, subscription, place(SECOND_PLACE)) == [OperationSuccess(901)]
+    assert add(driver, subscription, to(FIRST)) == [OperationSuccess(901)]
+    assert add(driver, subscription, to(OTHER)) == [OperationSuccess(901)]
     assert addresses(driver) == [
         f"rcv-local-sockaddr: {status} 10.0.0.1:24001",
         f"rcv-local-sockaddr: {status} 10.0.0.1:24002",
@@ -79,53 +79,53 @@ def test_each_destination_has_a_socket_and_an_address_counter(driver, subscripti
 
 
 def test_one_stream_on_two_destinations_is_one_image_with_feedback_to_both(driver, subscription):
-    add(driver, subscription, place(FIRST))
-    add(driver, subscription, place(SECOND_PLACE))
+    add(driver, subscription, to(FIRST))
+    add(driver, subscription, to(OTHER))
     driver.send(FIRST, setup())
     driver.turn(4)
     (image,) = driver.take()
     assert isinstance(image, AvailableImage)
     assert image.source_identity == PEER.text
-    driver.send(SECOND_PLACE, setup())
+    driver.send(OTHER, setup())
     driver.turn(2)
     assert driver.take() == []
     driver.send(FIRST, data(0, 992))
-    driver.send(SECOND_PLACE, data(1024, 992))
-    driver.send(SECOND_PLACE, data(0, 992))
+    driver.send(OTHER, data(1024, 992))
+    driver.send(OTHER, data(0, 992))
     driver.turn(3)
     assert driver.value(driver.named("rcv-pos").counter_id) == 2048
     statuses(driver)
     driver.run_for(1 * SECOND)
     sources = {source for source, _ in statuses(driver)}
-    assert sources == {FIRST, SECOND_PLACE}
+    assert sources == {FIRST, OTHER}
 
 
 def test_a_removed_destination_is_closed_and_its_image_continues_on_the_other(driver, subscription):
-    add(driver, subscription, place(FIRST))
-    add(driver, subscription, place(SECOND_PLACE))
+    add(driver, subscription, to(FIRST))
+    add(driver, subscription, to(OTHER))
     driver.send(FIRST, setup())
-    driver.send(SECOND_PLACE, setup())
+    driver.send(OTHER, setup())
     driver.turn(4)
     driver.take()
-    assert remove(driver, subscription, place(FIRST)) == [OperationSuccess(902)]
+    assert remove(driver, subscription, to(FIRST)) == [OperationSuccess(902)]
     driver.turn(3)
     assert len(addresses(driver)) == 1
     assert addresses(driver)[0].endswith("10.0.0.1:24002")
     statuses(driver)
-    driver.send(SECOND_PLACE, data(0, 992))
+    driver.send(OTHER, data(0, 992))
     driver.run_for(1 * SECOND)
-    assert {source for source, _ in statuses(driver)} == {SECOND_PLACE}
+    assert {source for source, _ in statuses(driver)} == {OTHER}
     assert driver.value(driver.named("rcv-hwm").counter_id) == 1024
 
 
 def test_removing_an_absent_destination_succeeds(driver, subscription):
-    assert remove(driver, subscription, place(FIRST)) == [OperationSuccess(902)]
+    assert remove(driver, subscription, to(FIRST)) == [OperationSuccess(902)]
 
 
 def test_a_removed_destination_can_be_added_again(driver, subscription):
     for _ in range(20):
-        assert add(driver, subscription, place(FIRST)) == [OperationSuccess(901)]
-        assert remove(driver, subscription, place(FIRST)) == [OperationSuccess(902)]
+        assert add(driver, subscription, to(FIRST)) == [OperationSuccess(901)]
+        assert remove(driver, subscription, to(FIRST)) == [OperationSuccess(902)]
         driver.turn(3)
     assert not driver.links.mailboxes.is_open.any()
     assert addresses(driver) == []
@@ -141,11 +141,11 @@ def test_a_destination_with_port_zero_is_removed_by_the_channel_that_added_it(dr
 
 
 def test_closing_the_last_subscription_closes_all_destinations(driver, subscription):
-    add(driver, subscription, place(FIRST))
-    add(driver, subscription, place(SECOND_PLACE))
+    add(driver, subscription, to(FIRST))
+    add(driver, subscription, to(OTHER))
     driver.send(FIRST, setup())
     driver.turn(4)
-    driver.ask(RemoveSubscription(driver.client, 903, subscription))
+    driver.request(RemoveSubscription(driver.client, 903, subscription))
     driver.run_for(5 * SECOND)
     assert not driver.links.mailboxes.is_open.any()
     assert [item.type_id for item in driver.active_counters()] == [11]
@@ -155,19 +155,19 @@ def test_closing_the_last_subscription_closes_all_destinations(driver, subscript
 def test_a_setup_is_retried_if_its_destination_was_removed_before_the_image_was_created(
     driver, subscription
 ):
-    add(driver, subscription, place(FIRST))
-    add(driver, subscription, place(SECOND_PLACE))
+    add(driver, subscription, to(FIRST))
+    add(driver, subscription, to(OTHER))
     driver.send(FIRST, setup())
     driver.turn()
-    assert remove(driver, subscription, place(FIRST)) == [OperationSuccess(902)]
+    assert remove(driver, subscription, to(FIRST)) == [OperationSuccess(902)]
     assert driver.logs() == []
-    driver.send(SECOND_PLACE, setup())
+    driver.send(OTHER, setup())
     driver.turn(4)
     assert driver.logs() == [f"images/{driver.named('rcv-pos').registration_id}.logbuffer"]
 
 
 def test_a_destination_with_a_control_address_sends_feedback_there(driver, subscription):
-    add(driver, subscription, place(FIRST, "|control=10.0.0.9:5555"))
+    add(driver, subscription, to(FIRST, "|control=10.0.0.9:5555"))
     ((source, sent),) = statuses(driver)
     assert source == FIRST
     assert (sent["session_id"], sent["stream_id"], sent["flags"]) == (0, 0, 0x80)
@@ -182,37 +182,37 @@ def assert_refused(responses, code, word):
 
 
 def test_an_unknown_subscription_is_rejected(driver, subscription):
-    for ask in (add, remove):
-        assert_refused(ask(driver, 12_345, place(FIRST)), ErrorCode.UNKNOWN_SUBSCRIPTION, "12345")
+    for command in (add, remove):
+        assert_refused(command(driver, 12_345, to(FIRST)), ErrorCode.UNKNOWN_SUBSCRIPTION, "12345")
 
 
 def test_a_subscription_without_manual_control_mode_is_rejected(driver):
     registration_id = driver.next_id()
-    driver.ask(AddSubscription(driver.client, registration_id, STREAM, CHANNEL))
-    for ask in (add, remove):
-        responses = ask(driver, registration_id, place(FIRST))
+    driver.request(AddSubscription(driver.client, registration_id, STREAM, CHANNEL))
+    for command in (add, remove):
+        responses = command(driver, registration_id, to(FIRST))
         assert_refused(responses, ErrorCode.INVALID_CHANNEL, "manual control")
 
 
 @pytest.mark.parametrize(
     "more", ["|mtu=1408", "|rcv-wnd=64k", "|so-rcvbuf=64k", "|control-mode=response"]
 )
-def test_parameters_of_the_whole_channel_are_rejected(driver, subscription, more):
-    responses = add(driver, subscription, place(FIRST, more))
+def test_a_destination_with_parameters_of_a_whole_channel_is_rejected(driver, subscription, more):
+    responses = add(driver, subscription, to(FIRST, more))
     assert_refused(responses, ErrorCode.INVALID_CHANNEL, more[1:].split("=")[0])
     assert addresses(driver) == []
 
 
 @pytest.mark.parametrize("buffer", ["so-rcvbuf=256k", "so-sndbuf=256k"])
 @pytest.mark.parametrize("count", [0, 1, 2])
-def test_buffers_are_compared_only_with_those_of_one_socket(driver, buffer, count):
+def test_socket_buffers_are_compared_only_if_the_channel_has_one_socket(driver, buffer, count):
     def subscribe(channel, stream):
         registration_id = driver.next_id()
-        return driver.ask(AddSubscription(driver.client, registration_id, stream, channel))[-1]
+        return driver.request(AddSubscription(driver.client, registration_id, stream, channel))[-1]
 
     owner = subscribe(f"{MANUAL}|tags=5", STREAM).correlation_id
-    for address in (FIRST, SECOND_PLACE)[:count]:
-        assert add(driver, owner, place(address)) == [OperationSuccess(901)]
+    for address in (FIRST, OTHER)[:count]:
+        assert add(driver, owner, to(address)) == [OperationSuccess(901)]
     assert isinstance(subscribe(f"{MANUAL}|tags=5|{buffer}", STREAM + 1), SubscriptionReady)
     response = subscribe(f"aeron:udp?tags=5|{buffer}", STREAM + 2)
     if count == 1:
@@ -224,24 +224,24 @@ def test_buffers_are_compared_only_with_those_of_one_socket(driver, buffer, coun
 @pytest.mark.parametrize("value", ["true", "yes"])
 def test_a_destination_with_encryption_is_rejected(driver, subscription, value):
     assert_refused(
-        add(driver, subscription, place(FIRST, f"|ats={value}")), ErrorCode.GENERIC_ERROR, "ats"
+        add(driver, subscription, to(FIRST, f"|ats={value}")), ErrorCode.GENERIC_ERROR, "ats"
     )
     assert addresses(driver) == []
-    assert add(driver, subscription, place(FIRST, "|ats=false")) == [OperationSuccess(901)]
+    assert add(driver, subscription, to(FIRST, "|ats=false")) == [OperationSuccess(901)]
 
 
-def test_an_address_in_use_is_rejected_without_a_trace(driver, subscription):
-    add(driver, subscription, place(FIRST))
-    responses = add(driver, subscription, place(FIRST))
+def test_an_address_in_use_is_rejected_and_leaves_nothing_behind(driver, subscription):
+    add(driver, subscription, to(FIRST))
+    responses = add(driver, subscription, to(FIRST))
     assert_refused(responses, ErrorCode.GENERIC_ERROR, "in use")
     assert len(addresses(driver)) == 1
 
 
 def test_a_subscription_has_at_most_sixteen_destinations(driver, subscription):
     for port in range(24_100, 24_116):
-        channel = place(SocketAddress("10.0.0.1", port))
+        channel = to(SocketAddress("10.0.0.1", port))
         assert add(driver, subscription, channel) == [OperationSuccess(901)]
-    responses = add(driver, subscription, place(FIRST))
+    responses = add(driver, subscription, to(FIRST))
     assert_refused(responses, ErrorCode.RESOURCE_TEMPORARILY_UNAVAILABLE, "16")
     assert driver.value(system_counters.ERRORS) == 1
 

@@ -19,7 +19,7 @@ PUBLICATION = 12
 HAS_TAG = 0x08
 
 
-class Desk:
+class ErrorQueue:
     """The conductor's and the sender's end of the queue of error frames."""
 
     def __init__(self):
@@ -55,12 +55,12 @@ def frame(text=b"not wanted", flags=HAS_TAG, tag=77, receiver_id=-9, code=13):
     "source", [SocketAddress("127.0.0.1", 40_777), SocketAddress("fe80::1", 40_777, 2)]
 )
 def test_clients_get_the_source_and_reason_of_a_rejection(source):
-    desk = Desk()
-    desk.deliver(frame(), source, destination=5)
-    assert desk.responses == [
+    queue = ErrorQueue()
+    queue.deliver(frame(), source, destination=5)
+    assert queue.responses == [
         PublicationError(PUBLICATION, 5, 4711, 10, -9, 77, source.host, 40_777, 13, "not wanted")
     ]
-    ((code, text),) = desk.recorded
+    ((code, text),) = queue.recorded
     assert code is None
     assert text == (
         "onPublicationError: registrationId=12, destinationRegistrationId=5, sessionId=4711, "
@@ -70,19 +70,19 @@ def test_clients_get_the_source_and_reason_of_a_rejection(source):
 
 @pytest.mark.parametrize("code", [13, 11, -1, 3, 1 << 30])
 def test_any_code_is_passed_on(code):
-    desk = Desk()
-    desk.deliver(frame(code=code), SocketAddress("127.0.0.1", 1))
-    assert desk.responses[0].error_code == code
-    ((_, text),) = desk.recorded
+    queue = ErrorQueue()
+    queue.deliver(frame(code=code), SocketAddress("127.0.0.1", 1))
+    assert queue.responses[0].error_code == code
+    ((_, text),) = queue.recorded
     assert f"errorCode={code}," in text
 
 
 def test_forged_frames_with_any_codes_and_texts_leave_room_in_the_error_log():
-    desk, log = Desk(), np.zeros(1 << 16, np.uint8)
+    queue, log = ErrorQueue(), np.zeros(1 << 16, np.uint8)
     errors = ErrorLog(log, ManualClock())
-    desk.resources.record_error = errors.record
+    queue.resources.record_error = errors.record
     for number in range(2_000):
-        desk.deliver(frame(b"%d" % number, code=number), SocketAddress("127.0.0.1", 1))
+        queue.deliver(frame(b"%d" % number, code=number), SocketAddress("127.0.0.1", 1))
     found = read_errors(log)
     assert sum(error.observation_count for error in found) == 2_000
     assert len(found) == TEXTS_PER_KIND_MAX + 1
@@ -90,36 +90,36 @@ def test_forged_frames_with_any_codes_and_texts_leave_room_in_the_error_log():
 
 def test_the_payload_is_that_of_the_reference():
     """Spec 13.5: 78 bytes for this text, the tag of a receiver without one is -1."""
-    desk = Desk()
-    desk.deliver(frame(flags=0, receiver_id=1), SocketAddress("127.0.0.1", 40_777))
-    payload = desk.responses[0].encode()
+    queue = ErrorQueue()
+    queue.deliver(frame(flags=0, receiver_id=1), SocketAddress("127.0.0.1", 40_777))
+    payload = queue.responses[0].encode()
     assert len(payload) == 78
     assert payload[32:40] == b"\xff" * 8
     assert payload[40:60] == bytes.fromhex("0100499f7f000001") + bytes(12)
 
 
 def test_the_longest_text_and_any_bytes_become_text():
-    desk = Desk()
-    desk.deliver(frame(bytes(range(256)) * 3 + b"x" * 255), SocketAddress("127.0.0.1", 1))
-    message = desk.responses[0].message
+    queue = ErrorQueue()
+    queue.deliver(frame(bytes(range(256)) * 3 + b"x" * 255), SocketAddress("127.0.0.1", 1))
+    message = queue.responses[0].message
     assert message.startswith("".join(map(chr, range(128))))
     assert message.endswith("x" * 255)
 
 
 def test_an_error_for_a_removed_publication_is_ignored():
-    desk = Desk()
-    desk.deliver(frame(), SocketAddress("127.0.0.1", 1), slot=4)
-    assert desk.responses == desk.recorded == []
+    queue = ErrorQueue()
+    queue.deliver(frame(), SocketAddress("127.0.0.1", 1), slot=4)
+    assert queue.responses == queue.recorded == []
 
 
 def test_each_slot_is_freed():
-    desk = Desk()
+    queue = ErrorQueue()
     places = [
-        desk.deliver(frame(b"%d" % number), SocketAddress("127.0.0.1", 1))
+        queue.deliver(frame(b"%d" % number), SocketAddress("127.0.0.1", 1))
         for number in range(2 * error_frames.SLOTS)
     ]
     assert places == list(range(error_frames.SLOTS)) * 2
-    assert [item.message for item in desk.responses] == [
+    assert [item.message for item in queue.responses] == [
         str(n) for n in range(2 * error_frames.SLOTS)
     ]
 

@@ -26,7 +26,7 @@ def files_after_each_turn(driver, count):
     """Remove IPC publications at once. Returns how many logs are left after each turn."""
     added = [driver.add(AddExclusivePublication, IPC)[0] for _ in range(count)]
     for registration_id in added:
-        driver.ask(RemovePublication(driver.client, driver.next_id(), registration_id))
+        driver.request(RemovePublication(driver.client, driver.next_id(), registration_id))
     left = [len(driver.logs())]
     while left[-1] > 0 and len(left) < 200:
         driver.turn(1, 50 * MS)
@@ -79,7 +79,7 @@ def test_a_driver_that_closes_frees_the_remaining_logs(tmp_path):
     with patient_lab(tmp_path / "aeron", resource_free_limit=1) as driver:
         added = [driver.add(AddExclusivePublication, IPC)[0] for _ in range(5)]
         for registration_id in added:
-            driver.ask(RemovePublication(driver.client, driver.next_id(), registration_id))
+            driver.request(RemovePublication(driver.client, driver.next_id(), registration_id))
         while len(driver.logs()) == 5:
             driver.turn(1, 50 * MS)
         assert len(driver.logs()) == 4
@@ -101,7 +101,7 @@ def test_a_client_that_overwrites_the_metadata_does_not_move_the_end_of_the_stre
         item.value for item in driver.stream_counters() if item.label.startswith("pub-pos")
     ]
     assert pub_pos == end
-    driver.ask(RemovePublication(driver.client, driver.next_id(), registration_id))
+    driver.request(RemovePublication(driver.client, driver.next_id(), registration_id))
     driver.run_for(2 * SECOND)
     assert descriptor.end_of_stream_position_acquire(log.log, log.meta_at) == end
 
@@ -120,7 +120,7 @@ def test_the_removal_of_a_log_is_retried_and_does_not_end_the_driver(driver, cha
     # A directory in place of the log makes unlink() fail.
     path.unlink()
     path.mkdir()
-    driver.ask(RemovePublication(driver.client, driver.next_id(), registration_id))
+    driver.request(RemovePublication(driver.client, driver.next_id(), registration_id))
     driver.run_for(4 * SECOND)
     tries = driver.value(system_counters.FREE_FAILS)
     assert tries >= 2

@@ -60,13 +60,15 @@ def publish(driver, channel=MANUAL, stream=1001):
     return registration_id, responses[-1]
 
 
-def ask(driver, kind, registration_id, what):
+def send_command(driver, kind, registration_id, what):
     correlation_id = driver.next_id()
-    return correlation_id, driver.ask(kind(driver.client, correlation_id, registration_id, what))
+    return correlation_id, driver.request(
+        kind(driver.client, correlation_id, registration_id, what)
+    )
 
 
 def add(driver, registration_id, channel):
-    correlation_id, responses = ask(driver, AddDestination, registration_id, channel)
+    correlation_id, responses = send_command(driver, AddDestination, registration_id, channel)
     assert responses[0] == OperationSuccess(correlation_id)
     driver.available += [item for item in responses if isinstance(item, AvailableImage)]
     return correlation_id
@@ -110,11 +112,11 @@ def test_the_number_of_destinations_is_counted(driver):
     first = add(driver, publication_id, HERE)
     add(driver, publication_id, THERE)
     assert driver.named("mdc-num-dest").value == 2
-    ask(driver, RemoveDestination, publication_id, THERE)
+    send_command(driver, RemoveDestination, publication_id, THERE)
     assert driver.named("mdc-num-dest").value == 1
-    ask(driver, RemoveDestinationById, publication_id, first)
+    send_command(driver, RemoveDestinationById, publication_id, first)
     assert driver.named("mdc-num-dest").value == 0
-    driver.ask(RemovePublication(driver.client, driver.next_id(), publication_id, False))
+    driver.request(RemovePublication(driver.client, driver.next_id(), publication_id, False))
     driver.run_for(10 * SECOND)
     assert driver.stream_counters() == []
 
@@ -123,10 +125,10 @@ def test_destinations_belong_to_the_channel_and_outlive_the_publication_that_add
     first, _ = publish(driver, stream=1)
     second, _ = publish(driver, stream=2)
     add(driver, first, HERE)
-    driver.ask(RemovePublication(driver.client, driver.next_id(), first, False))
+    driver.request(RemovePublication(driver.client, driver.next_id(), first, False))
     driver.run_for(10 * SECOND)
     assert driver.named("mdc-num-dest").value == 1
-    _, responses = ask(driver, RemoveDestination, second, HERE)
+    _, responses = send_command(driver, RemoveDestination, second, HERE)
     assert isinstance(responses[0], OperationSuccess)
     assert driver.named("mdc-num-dest").value == 0
 
@@ -146,7 +148,7 @@ def test_destinations_belong_to_the_channel_and_outlive_the_publication_that_add
 )
 def test_an_invalid_destination_is_rejected(driver, kind, channel, code):
     publication_id, _ = publish(driver)
-    correlation_id, (response,) = ask(driver, kind, publication_id, channel)
+    correlation_id, (response,) = send_command(driver, kind, publication_id, channel)
     assert (response.correlation_id, response.error_code) == (correlation_id, code)
     assert driver.named("mdc-num-dest").value == 0
 
@@ -155,12 +157,12 @@ def test_an_invalid_destination_is_rejected(driver, kind, channel, code):
     ("kind", "what"),
     [(AddDestination, HERE), (RemoveDestination, HERE), (RemoveDestinationById, 5)],
 )
-def test_only_publications_with_manual_destinations_have_them(driver, kind, what):
-    _, (response,) = ask(driver, kind, 4711, what)
+def test_destination_commands_require_manual_control_mode(driver, kind, what):
+    _, (response,) = send_command(driver, kind, 4711, what)
     assert response.error_code == ErrorCode.UNKNOWN_PUBLICATION
     for number, channel in enumerate((DYNAMIC, OUTSIDE)):
         publication_id, _ = publish(driver, channel, number)
-        _, (response,) = ask(driver, kind, publication_id, what)
+        _, (response,) = send_command(driver, kind, publication_id, what)
         assert response.error_code == ErrorCode.GENERIC_ERROR
         assert "control-mode=manual" in response.message
 
@@ -169,7 +171,7 @@ def test_a_shared_publication_keeps_its_first_registration_id(driver):
     first, _ = publish(driver)
     second, ready = publish(driver)
     assert ready.registration_id == first
-    driver.ask(RemovePublication(driver.client, driver.next_id(), first, False))
+    driver.request(RemovePublication(driver.client, driver.next_id(), first, False))
     add(driver, first, HERE)
     add(driver, second, THERE)
     assert driver.named("mdc-num-dest").value == 2
@@ -178,7 +180,7 @@ def test_a_shared_publication_keeps_its_first_registration_id(driver):
 @pytest.mark.parametrize(("kind", "what"), [(RemoveDestination, HERE), (RemoveDestinationById, 5)])
 def test_removing_an_absent_destination_succeeds(driver, kind, what):
     publication_id, _ = publish(driver)
-    correlation_id, responses = ask(driver, kind, publication_id, what)
+    correlation_id, responses = send_command(driver, kind, publication_id, what)
     assert responses == [OperationSuccess(correlation_id)]
 
 
@@ -187,7 +189,7 @@ def test_the_number_of_destinations_is_limited(driver):
     endpoints, slot = driver.driver.conductor.components.send_endpoints, 0
     for number in range(destination_tracker.DESTINATIONS_MAX):
         add(driver, publication_id, f"aeron:udp?endpoint=10.0.0.2:{1 + number}")
-    _, (response,) = ask(driver, AddDestination, publication_id, HERE)
+    _, (response,) = send_command(driver, AddDestination, publication_id, HERE)
     assert response.error_code == ErrorCode.RESOURCE_TEMPORARILY_UNAVAILABLE
     assert len(endpoints.destinations(slot)) == destination_tracker.DESTINATIONS_MAX
 
@@ -203,7 +205,7 @@ def test_names_of_a_closed_channel_are_not_looked_up(driver):
     add(driver, second, "aeron:udp?endpoint=far:40457")
     assert watched(driver) == 2
     for publication_id in (first, second):
-        driver.ask(RemovePublication(driver.client, driver.next_id(), publication_id, False))
+        driver.request(RemovePublication(driver.client, driver.next_id(), publication_id, False))
     driver.run_for(10 * SECOND)
     assert watched(driver) == 0
     assert driver.stream_counters() == []
@@ -219,7 +221,7 @@ def test_a_name_without_an_address_becomes_a_destination_when_it_has_one(driver)
     assert driver.outside != []
     assert len(driver.names.looked_up) == 2
     assert driver.value(system_counters.RESOLUTION_CHANGES) == 1
-    _, (response,) = ask(
+    _, (response,) = send_command(
         driver, RemoveDestination, publication_id, "aeron:udp?endpoint=10.0.0.9:40456"
     )
     assert isinstance(response, OperationSuccess)
@@ -229,7 +231,7 @@ def test_a_name_without_an_address_becomes_a_destination_when_it_has_one(driver)
     assert watched(driver) == 0
 
 
-def test_a_plain_channel_whose_peer_is_silent_follows_its_name(driver):
+def test_the_name_of_a_silent_peer_is_looked_up_again(driver):
     publish(driver, "aeron:udp?endpoint=far:40456|term-length=64k")
     endpoint = driver.driver.conductor.components.send_endpoints.by_slot(0)
     index = -2 - endpoint.fd
@@ -270,7 +272,7 @@ def test_min_flow_control_counts_its_receivers(driver, fc):
         add(driver, publication_id, where)
     assert len(images(driver)) == 2
     assert driver.named("fc-receivers").value == (2 if fc == "min" else 1)
-    driver.ask(RemovePublication(driver.client, driver.next_id(), publication_id, False))
+    driver.request(RemovePublication(driver.client, driver.next_id(), publication_id, False))
     driver.run_for(10 * SECOND)
     assert [item for item in driver.stream_counters() if item.type_id == 17] == []
 
@@ -343,7 +345,7 @@ def test_a_channel_with_a_timestamp_offset_sends_the_time_in_its_frames(driver):
 
 
 def test_a_subscription_used_for_responses_receives_only_the_response_session(driver):
-    """Whoever names it must know; what the receiver looks out for follows it, and goes with it."""
+    """The interest of the receiver follows the response session, and ends with the subscription."""
     response, _ = subscribe(driver, HERE)
     _, ready = publish(driver, f"{OUTSIDE}|term-length=64k|response-correlation-id={response}")
     resources = driver.driver.conductor.components
@@ -353,6 +355,6 @@ def test_a_subscription_used_for_responses_receives_only_the_response_session(dr
     driver.send(local, wire.pack("response_setup", 20, 0, 0, 11, ready.session_id, 1001, 4242))
     driver.turn(3)
     assert dict(endpoint.interests) == {(1001, 4242): 1}
-    driver.ask(RemoveSubscription(driver.client, driver.next_id(), response))
+    driver.request(RemoveSubscription(driver.client, driver.next_id(), response))
     driver.turn(3)
     assert not driver.driver.conductor._resources.receiver.interests.used.any()

@@ -41,7 +41,7 @@ def test_a_publication_does_not_wait_for_receivers_of_the_previous_one_in_its_sl
             driver.turn(BATCH // 8)
     driver.turn(BATCH // 8)
     assert driver.named("fc-receivers").value == flow_control.RECEIVERS_MAX
-    driver.ask(RemovePublication(driver.client, driver.next_id(), first_id, False))
+    driver.request(RemovePublication(driver.client, driver.next_id(), first_id, False))
     driver.run_for(10 * SECOND)
     assert driver.stream_counters() == []
     _, report = publish(driver)
@@ -61,7 +61,7 @@ def test_a_publication_does_not_wait_for_receivers_of_the_previous_one_in_its_sl
         ({"messages_per_send_max": 1, "udp_offload": False}, 1),
     ],
 )
-def test_an_explicit_number_of_messages_per_send_is_used(tmp_path, settings, expected):
+def test_messages_per_send_depend_on_the_setting_and_on_offload(tmp_path, settings, expected):
     with patient_lab(tmp_path / "aeron", **settings) as driver:
         publish(driver)
         record = driver.driver.conductor._resources.sender.publications[0]

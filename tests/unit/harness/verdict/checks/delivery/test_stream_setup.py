@@ -33,7 +33,7 @@ def setup(run, time_ns: int) -> None:
     run.packets["a"].append(Packet(time_ns, "a", "b", first.ports, first.payload, "SETUP"))
 
 
-def ask(run, time_ns: int) -> None:
+def elicit_setup(run, time_ns: int) -> None:
     """Return a status message that requests a SETUP."""
     asks = bytearray(status_message(0))
     asks[5] = 0x80
@@ -87,13 +87,13 @@ def test_a_setup_after_the_answer_is_reported_unless_requested(run):
     finding = finding_of(run)
     assert finding.outcome is Outcome.FAIL
     assert finding.text.startswith("1 unrequested SETUPs")
-    ask(run, late_ns - 1)
+    elicit_setup(run, late_ns - 1)
     assert finding_of(run).outcome is Outcome.PASS
 
 
 def test_one_request_permits_one_setup(run):
     late_ns = first_ns(run, "SM") + 2 * INTERVAL_NS
-    ask(run, late_ns - 1)
+    elicit_setup(run, late_ns - 1)
     setup(run, late_ns)
     setup(run, late_ns + INTERVAL_NS)
     assert finding_of(run).outcome is Outcome.FAIL
@@ -126,7 +126,7 @@ def test_a_setup_that_one_reader_requested_is_sent_to_all(run, monkeypatch, aski
     setup(run, late_ns)
     run.packets["a"].append(replace(run.packets["a"][-1], destination="c"))
     assert {each.outcome for each in of_group(run).values()} == {Outcome.FAIL}
-    ask(run, late_ns - 1)
+    elicit_setup(run, late_ns - 1)
     run.packets["a"][-1].source = asking
     assert {each.outcome for each in of_group(run).values()} == {Outcome.PASS}
 
@@ -139,7 +139,7 @@ def test_a_late_reader_needs_no_setup_before_it_asks(run, monkeypatch):
     ]
     setup(run, joins_ns + 1)
     run.packets["a"].append(replace(run.packets["a"][-1], destination="c"))
-    ask(run, joins_ns)
+    elicit_setup(run, joins_ns)
     run.packets["a"][-1].source = "c"
     assert {each.outcome for each in of_group(run).values()} == {Outcome.PASS}
 

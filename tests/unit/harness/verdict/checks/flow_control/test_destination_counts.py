@@ -112,15 +112,15 @@ def trial(seed):
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_the_naive_account_agrees(seed):
+def test_agrees_with_a_naive_computation(seed):
     messages, values = trial(seed)
     assert bool(compare(messages, values)) == naive(messages, values)
 
 
-def test_trials_are_right_and_wrong():
+def test_the_trials_include_correct_and_incorrect_counts():
     assert {naive(*trial(seed)) for seed in range(40)} == {True, False}
 
 
-def test_times_far_apart_take_no_longer():
+def test_messages_far_apart_are_compared_without_visiting_the_time_between():
     messages = [(0, 1), (1 << 62, 1)]
     assert compare(messages, [(0, 1)]).startswith("mdc-num-dest is 1 5500 ms after")

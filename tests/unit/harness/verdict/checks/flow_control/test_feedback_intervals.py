@@ -29,7 +29,7 @@ def run(tmp_path):
     return make_run(tmp_path)
 
 
-def ask(run, after_ms, *, session=0, port=PORT):
+def elicit_setup(run, after_ms, *, session=0, port=PORT):
     """Let host b request a SETUP at a time."""
     payload = struct.pack("<iBBHiiiiiq", 36, 0, 0x80, 3, session, 0, 0, 0, 0, 99)
     send(run, after_ms, payload, port)
@@ -72,7 +72,7 @@ def test_a_run_without_such_feedback_passes(run):
 )
 def test_one_request_per_second_and_one_more_are_permitted(run, times_ms, outcome):
     for each in times_ms:
-        ask(run, each)
+        elicit_setup(run, each)
     finding = finding_of(run)
     assert finding.outcome is outcome
     if outcome is PASS:
@@ -81,7 +81,7 @@ def test_one_request_per_second_and_one_more_are_permitted(run, times_ms, outcom
 
 def test_the_finding_says_how_early_which_request_was(run):
     for each in (0, 10, 20):
-        ask(run, each)
+        elicit_setup(run, each)
     assert finding_of(run).text == (
         "3 requests for a SETUP of session 0, stream 0 were up to 1980.0 ms early, expected one "
         "in 1000 ms"
@@ -90,8 +90,8 @@ def test_the_finding_says_how_early_which_request_was(run):
 
 def test_sockets_and_sessions_have_intervals_of_their_own(run):
     for index in range(4):
-        ask(run, 10 * index, session=index)
-        ask(run, 10 * index, port=PORT + 1 + index)
+        elicit_setup(run, 10 * index, session=index)
+        elicit_setup(run, 10 * index, port=PORT + 1 + index)
     assert finding_of(run).outcome is PASS
 
 
@@ -137,13 +137,13 @@ def test_a_missing_capture_is_inconclusive(run):
 )
 def test_a_socket_that_is_opened_once_asks_a_control_address_once(run, changes, session, outcome):
     for each in (0, 10, 1010):
-        ask(run, each, session=session)
+        elicit_setup(run, each, session=session)
     run.case = run.case.model_copy(update=changes)
     assert finding_of(run).outcome is outcome
 
 
 def test_a_socket_that_is_opened_once_may_ask_each_second(run):
     for each in (0, 996, 2000):
-        ask(run, each)
+        elicit_setup(run, each)
     run.case = run.case.model_copy(update={"fidelity": "sim"})
     assert finding_of(run).outcome is PASS

@@ -105,7 +105,7 @@ def test_only_tagged_messages_limit_a_tagged_group():
     st.integers(0, 3),
 )
 @example(moves=[(1, 0, 3, False), (1, 0, 1, False), (2, 0, 1, False)], least=2)
-def test_never_forbids_what_a_driver_allows(moves, least):
+def test_the_bound_is_never_below_the_limit_of_the_driver(moves, least):
     """The judge's bound is at or above the limit of our own driver's strategy."""
     rows, where = [], {1: 0, 2: 0, 3: 0}
     for at, (receiver, step, window, is_done) in enumerate(moves):

@@ -64,7 +64,7 @@ def sent_at(run, index):
     return next(each for each in run.packets["a"] if each.payload == content)
 
 
-def ask(run, first, end, after_ns=1):
+def add_nak(run, first, end, after_ns=1):
     """Add a NAK for the frames [FIRST + first, FIRST + end) after all of them were sent."""
     begin = int(run.log.frames["position"][FIRST + first])
     content = nak(begin, run.frame_end(FIRST + end - 1) - begin)
@@ -85,7 +85,7 @@ def add(run, source, content, kind, after_ns):
     run.packets["a"].append(packet)
 
 
-def test_the_frames_are_in_one_term(run):
+def test_the_frames_used_by_these_tests_are_in_one_term(run):
     begin, end = int(run.log.frames["position"][FIRST]), run.frame_end(FIRST + 8)
     assert begin // 65536 == (end - 1) // 65536
     assert sent_at(run, FIRST + 9).time_ns - sent_at(run, FIRST + 8).time_ns >= STEP_NS
@@ -116,14 +116,14 @@ def test_only_a_sender_with_the_mode_omits_ranges_in_progress(
 
 def ask_around(run):
     """Ask for a frame, and then for it and its two neighbours."""
-    ask(run, 1, 2)
+    add_nak(run, 1, 2)
     resend(run, 1)
-    ask(run, 0, 3, after_ns=20)
+    add_nak(run, 0, 3, after_ns=20)
     resend(run, 0, 2, after_ns=30)
 
 
 def test_an_answer_without_its_end_is_too_short(run):
-    ask(run, 0, 3)
+    add_nak(run, 0, 3)
     resend(run, 0, 1)
     finding = whole(run)
     assert (finding.outcome, finding.facts["short"]) == (FAIL, 1)
@@ -133,7 +133,7 @@ def test_an_answer_without_its_end_is_too_short(run):
 def test_only_a_full_turn_divides_an_answer(run, monkeypatch, per_turn, outcome):
     """New data is sent between the parts."""
     monkeypatch.setattr(range_responses, "DATAGRAMS_PER_TURN", per_turn)
-    ask(run, 0, 3)
+    add_nak(run, 0, 3)
     resend(run, 0, 1)
     resend(run, 2, after_ns=STEP_NS + 10)
     assert whole(run).outcome is outcome
@@ -142,8 +142,8 @@ def test_only_a_full_turn_divides_an_answer(run, monkeypatch, per_turn, outcome)
 
 def test_other_ranges_of_the_same_turn_count_for_its_end(run, monkeypatch):
     monkeypatch.setattr(range_responses, "DATAGRAMS_PER_TURN", 3)
-    ask(run, 0, 1)
-    ask(run, 2, 5)
+    add_nak(run, 0, 1)
+    add_nak(run, 2, 5)
     resend(run, 0, 2, 3)
     resend(run, 4, after_ns=STEP_NS + 10)
     assert whole(run).outcome is PASS
@@ -158,15 +158,15 @@ def test_a_nak_may_request_the_ranges_beside_one_in_progress(run, value, outcome
 
 @pytest.mark.parametrize(("value", "outcome"), [(0, FAIL), (1, PASS), (2, FAIL)])
 def test_an_answer_to_one_nak_is_one_range(run, value, outcome):
-    ask(run, 0, 3)
+    add_nak(run, 0, 3)
     resend(run, 0, 1, 2)
     assert counted(run, value).outcome is outcome
 
 
 @pytest.mark.parametrize(("value", "outcome"), [(0, FAIL), (1, PASS), (2, PASS), (3, FAIL)])
 def test_adjacent_ranges_of_two_naks_may_look_like_one(run, value, outcome):
-    ask(run, 0, 1)
-    ask(run, 1, 3)
+    add_nak(run, 0, 1)
+    add_nak(run, 1, 3)
     resend(run, 0, 1, 2)
     assert counted(run, value).outcome is outcome
 
@@ -175,8 +175,8 @@ def test_adjacent_ranges_of_two_naks_may_look_like_one(run, value, outcome):
 def test_a_range_may_end_where_the_data_ended_when_its_nak_came(run, value, outcome):
     """The first NAK extends beyond the data sent, and the second one asks for the rest."""
     step = sent_at(run, FIRST + 1).time_ns - sent_at(run, FIRST + 8).time_ns
-    ask(run, 0, 6, after_ns=step + 1)
-    ask(run, 0, 6)
+    add_nak(run, 0, 6, after_ns=step + 1)
+    add_nak(run, 0, 6)
     resend(run, 0, 1, 2)
     assert counted(run, value).outcome is (PASS if value == 2 else outcome)
 
@@ -185,9 +185,9 @@ def test_a_range_may_end_where_the_data_ended_when_its_nak_came(run, value, outc
 def test_a_nak_for_elsewhere_does_not_end_the_linger(tmp_path, more, outcome):
     run = with_channel(make_run(tmp_path, drops=False), more)
     for number in range(3):
-        ask(run, 0, 1, after_ns=1 + number * 100)
+        add_nak(run, 0, 1, after_ns=1 + number * 100)
         resend(run, 0, after_ns=10 + number * 100)
-        ask(run, 4, 5, after_ns=20 + number * 100)
+        add_nak(run, 4, 5, after_ns=20 + number * 100)
         resend(run, 4, after_ns=30 + number * 100)
     finding = spaced(run)
     assert finding.outcome is outcome
@@ -243,7 +243,7 @@ def test_a_range_that_is_sent_later_in_another_series_does_not_count():
 )
 def test_in_a_simulation_an_answer_has_a_time(run, fidelity, after_ns, outcome):
     run.case = run.case.model_copy(update={"fidelity": fidelity})
-    ask(run, 0, 2)
+    add_nak(run, 0, 2)
     resend(run, 0, 1, after_ns=after_ns)
     finding = whole(run)
     assert finding.outcome is outcome, finding.text
@@ -254,20 +254,20 @@ def test_in_a_simulation_an_answer_has_a_time(run, fidelity, after_ns, outcome):
 
 def test_in_a_simulation_a_recent_retransmit_is_an_answer(run):
     run.case = run.case.model_copy(update={"fidelity": "sim"})
-    ask(run, 0, 1)
+    add_nak(run, 0, 1)
     resend(run, 0)
-    ask(run, 0, 1, after_ns=ANSWER_OF_RANGES_NS)
+    add_nak(run, 0, 1, after_ns=ANSWER_OF_RANGES_NS)
     assert whole(run).outcome is PASS
-    ask(run, 1, 2, after_ns=20)
+    add_nak(run, 1, 2, after_ns=20)
     assert whole(run).outcome is FAIL
 
 
 @pytest.mark.parametrize(("again_ns", "outcome"), [(9_900_000, PASS), (10_300_000, FAIL)])
 def test_in_a_simulation_a_nak_is_ignored_only_within_the_linger_time(run, again_ns, outcome):
     run.case = run.case.model_copy(update={"fidelity": "sim"})
-    ask(run, 0, 1)
+    add_nak(run, 0, 1)
     resend(run, 0, after_ns=100)
-    ask(run, 0, 1, after_ns=100 + again_ns)
+    add_nak(run, 0, 1, after_ns=100 + again_ns)
     assert whole(run).outcome is outcome
     resend(run, 0, after_ns=200 + again_ns)
     assert whole(run).outcome is PASS
@@ -289,9 +289,9 @@ def test_in_a_simulation_no_frame_is_retransmitted_within_the_linger_time(
 ):
     drivers = {"a": {LINGER_SETTING: setting}} if setting else {}
     run.case = run.case.model_copy(update={"fidelity": fidelity, "drivers": drivers})
-    ask(run, 0, 2)
+    add_nak(run, 0, 2)
     resend(run, 0, 1)
-    ask(run, 1, 3, after_ns=again_ns)
+    add_nak(run, 1, 3, after_ns=again_ns)
     resend(run, 1, 2, after_ns=10 + 1 + again_ns)
     finding = spaced(run)
     assert finding.outcome is outcome

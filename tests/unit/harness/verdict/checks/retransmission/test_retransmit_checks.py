@@ -118,5 +118,5 @@ def test_agrees_with_the_reference_implementation(seed):
     wrong = np.zeros(len(positions), dtype=np.bool_)
     find_unrequested(positions, sent, starts, starts + lengths, times, low, wrong)
     ranges = list(zip(starts.tolist(), (starts + lengths).tolist(), times.tolist(), strict=True))
-    assert wrong.tolist() == naive.unasked(sendings, ranges)
+    assert wrong.tolist() == naive.unrequested(sendings, ranges)
     assert 0 < wrong.sum() < len(wrong)

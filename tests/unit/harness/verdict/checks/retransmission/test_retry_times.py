@@ -55,7 +55,7 @@ def checked(gaps, naks, others=()):
     return wire, Lost(places, came_ns, (naks[:, 0] * MS).astype(np.int64), naks[:, 1], naks[:, 2])
 
 
-def test_nothing_was_lost():
+def test_without_losses_no_retry_is_late():
     assert check_late({}, []) == ""
 
 

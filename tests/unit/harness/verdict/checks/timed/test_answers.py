@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from tests.naive import frame_answers
+from tests.naive import frame_responses
 from windtunnel.harness.artifact.middlebox.decision import DECISION, NO_POSITION
 from windtunnel.harness.artifact.middlebox.frame_class import CODES
 from windtunnel.harness.dissect.frames.frames import FRAME
@@ -55,7 +55,7 @@ def test_finds_what_a_plain_search_finds(then):
         met = [some_met(choose) for _ in range(20)]
         answers = Answers(rows(frames, FRAME), then)
         for each, row in zip(met, rows(met, DECISION), strict=True):
-            expected = frame_answers.answers(each, frames, then)
+            expected = frame_responses.responses(each, frames, then)
             due_ns = choose.randrange(120)
             assert answers.times_ns(row).tolist() == expected
             in_time = [time for time in expected if time <= due_ns]

@@ -14,7 +14,7 @@ import pytest
 
 from tests.golden.archive_files import unpack
 from tests.golden.reader import GOLDEN, load
-from tests.stand_ins import made_capture as made
+from tests.stand_ins import synthetic_capture as made
 from tests.stand_ins.lossy_stream import LossyStream, Plan
 from tests.unit.reports.analysis import test_claimed_gaps, test_claimed_terms
 from tests.unit.reports.analysis.sources import test_recording_tables, test_run_tables

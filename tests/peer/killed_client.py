@@ -1,6 +1,6 @@
 """A client that opens every kind of resource, prints `ready`, and is killed during a claim.
 
-python -m tests.peer.doomed_client DIRECTORY CHANNEL
+python -m tests.peer.killed_client DIRECTORY CHANNEL
 """
 
 import sys

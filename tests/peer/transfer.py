@@ -49,7 +49,7 @@ _DRIVERS = {"ours": _our_driver, "real": _real_driver}
 
 
 @contextmanager
-def passage(folder, kind, drivers, clients, faults=None, seed=0):
+def start_transfer(folder, kind, drivers, clients, faults=None, seed=0):
     """Send all messages from the first of two drivers to the second, each used by its client."""
     with ExitStack() as stack:
         near, far = (stack.enter_context(_DRIVERS[each](folder)) for each in drivers)
@@ -60,13 +60,13 @@ def passage(folder, kind, drivers, clients, faults=None, seed=0):
             stack.callback(end.close)
         layout = lay_out(kind, faults, seed)
         stack.callback(layout.close)
-        made = Passage(layout, ends, DriverFacts(near), DriverFacts(far))
+        made = Transfer(layout, ends, DriverFacts(near), DriverFacts(far))
         made.connect()
         made.send_all()
         yield made
 
 
-class Passage:
+class Transfer:
     """A stream with its readers and links."""
 
     def __init__(self, layout, ends, near, far):

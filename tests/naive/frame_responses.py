@@ -5,7 +5,7 @@ from typing import Any
 RANGED = ("NAK", "DATA")
 
 
-def answers(met: dict[str, Any], frames: list[dict[str, Any]], then: str) -> list[int]:
+def responses(met: dict[str, Any], frames: list[dict[str, Any]], then: str) -> list[int]:
     """Return the times of all responses to one frame. `frames` were sent by the responding host."""
     times = []
     for frame in frames:

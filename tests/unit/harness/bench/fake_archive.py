@@ -6,7 +6,7 @@ from windtunnel.harness.bench.loads import MeasurementError
 DONE = {Command.RECORD: State.RECORDED, Command.REPLAY: State.REPLAYED}
 
 
-class MadeBoard:
+class FakeBoard:
     def __init__(self, loads):
         self._loads = loads
         self.state = State.STARTING if loads.never is State.CONNECTED else State.CONNECTED
@@ -27,7 +27,7 @@ class MadeBoard:
         self.duration_ns = loads.slow_ns if is_slow else loads.durations_ns[order]
 
 
-class MadeLoads:
+class FakeLoads:
     """Replaces the class `Loads` and its only instance."""
 
     def __init__(
@@ -38,7 +38,7 @@ class MadeLoads:
         self.lost_at, self.fault, self.never = lost_at, fault, never
         self.slow_turns, self.slow_ns = slow_turns, slow_ns
         self.orders, self.given, self.message_count = [], {}, 0
-        self.board = MadeBoard(self)
+        self.board = FakeBoard(self)
 
     def __call__(self, case, folder, **given):
         self.given = given

@@ -1,6 +1,6 @@
 """A client that takes a number of steps and then kills itself, whatever resources it has by then.
 
-python -m tests.fuzz.doomed_client DIRECTORY STEPS
+python -m tests.fuzz.killed_client DIRECTORY STEPS
 """
 
 import os

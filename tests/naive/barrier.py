@@ -8,15 +8,15 @@ WAITS_MAX = 1_000_000
 
 
 @kernel
-def pass_together(gate, who):
-    """Wait as thread number `who` until all threads have arrived.
+def wait_for_all(arrived, thread):
+    """Wait as thread number `thread` until all threads have arrived.
 
-    `gate` is uint8[8 * threads], zeroed. Without the barrier the threads would run one after the
+    `arrived` is uint8[8 * threads], zeroed. Without the barrier the threads would run one after the
     other, and a test would rarely detect a lost update.
     """
-    put_i64_release(gate, 8 * who, 1)
-    for other in range(gate.size // 8):
+    put_i64_release(arrived, 8 * thread, 1)
+    for other in range(arrived.size // 8):
         for _ in range(WAITS_MAX):
-            if get_i64_acquire(gate, 8 * other) != 0:
+            if get_i64_acquire(arrived, 8 * other) != 0:
                 break
             system.yield_cpu()

@@ -43,7 +43,7 @@ SCENARIO = Path(__file__).resolve().parents[3] / "scenarios" / "loss" / "reliabl
 
 
 @dataclass(frozen=True)
-class Made:
+class RunParameters:
     """Size, losses and seed of a synthetic run."""
 
     frame_count: int = 1500
@@ -71,7 +71,7 @@ class Timeline:
         return ((wide + 2**31) % 2**32 - 2**31).astype(np.int64)
 
 
-def timeline(made: Made, term_length: int, initial_term_id: int) -> Timeline:
+def timeline(made: RunParameters, term_length: int, initial_term_id: int) -> Timeline:
     """Lay frames into terms, lose some, repair them."""
     random = np.random.Generator(np.random.PCG64(made.seed))
     position, length, is_pad = _frames(made.frame_count, term_length)
@@ -99,7 +99,7 @@ def _frames(count: int, term_length: int) -> tuple[np.ndarray, np.ndarray, np.nd
 
 
 def make_suite(
-    folder: Path, made: Made = Made(), outcomes: tuple[str, ...] = ("PASS",)
+    folder: Path, made: RunParameters = RunParameters(), outcomes: tuple[str, ...] = ("PASS",)
 ) -> SuiteDir:
     """Write a suite with one run per outcome; the scenario follows from the index of the run."""
     suite = SuiteDir(folder)
@@ -121,7 +121,7 @@ def make_suite(
     return suite
 
 
-def make_case(name: str, made: Made) -> Case:
+def make_case(name: str, made: RunParameters) -> Case:
     """Return the case of the synthetic runs: two streams from a to b."""
     case = resolve(
         load_scenario(SCENARIO),
@@ -134,7 +134,7 @@ def make_case(name: str, made: Made) -> Case:
     return case.model_copy(update={"name": name, "traffic": traffic})
 
 
-def make_run(run: RunDir, name: str, made: Made, outcome: str) -> None:
+def make_run(run: RunDir, name: str, made: RunParameters, outcome: str) -> None:
     """Write one run folder."""
     run.make()
     case = make_case(name, made)
@@ -177,7 +177,9 @@ def _decisions(stream_id: int, line: Timeline) -> np.ndarray:
     return rows
 
 
-def _data_packets(stream_id: int, port: int, line: Timeline, made: Made) -> list[tuple[int, bytes]]:
+def _data_packets(
+    stream_id: int, port: int, line: Timeline, made: RunParameters
+) -> list[tuple[int, bytes]]:
     packets = []
     again = line.lost & made.reliable
     for times, chosen in (
@@ -196,7 +198,9 @@ def _data_packets(stream_id: int, port: int, line: Timeline, made: Made) -> list
     return packets
 
 
-def _nak_packets(stream_id: int, port: int, line: Timeline, made: Made) -> list[tuple[int, bytes]]:
+def _nak_packets(
+    stream_id: int, port: int, line: Timeline, made: RunParameters
+) -> list[tuple[int, bytes]]:
     packets = []
     for index in np.flatnonzero(line.lost & made.reliable):
         at = int(line.position[index])
@@ -243,7 +247,7 @@ def announce(run: RunDir, case: Case, session_id: int = SESSION_ID) -> None:
             file.write(struct.pack("<IIII", seconds, rest, len(packet), len(packet)) + packet)
 
 
-def _frames_seen(stream_id: int, line: Timeline, made: Made) -> np.ndarray:
+def _frames_seen(stream_id: int, line: Timeline, made: RunParameters) -> np.ndarray:
     rows = np.zeros(len(line.position), dtype=FRAME_SEEN)
     filled = line.lost & (not made.reliable)
     rows["position"] = line.position
@@ -316,7 +320,9 @@ def _positions_at(line: Timeline, ticks: np.ndarray) -> dict[int, np.ndarray]:
     }
 
 
-def _documents(run: RunDir, case: Case, made: Made, outcome: str, lines: list[Timeline]) -> None:
+def _documents(
+    run: RunDir, case: Case, made: RunParameters, outcome: str, lines: list[Timeline]
+) -> None:
     frames = sum(len(line.position) for line in lines)
     lost = sum(int(line.lost.sum()) for line in lines)
     again = lost if made.reliable else 0
