@@ -116,7 +116,7 @@ def pass_on(function, arguments, count, names):
 
 @kernel
 def let_others_run():
-    """Release the GIL for a moment. A thread that calls a method in vain again and again would
-    otherwise keep others from running for up to 5 ms at a time, perhaps those it waits for.
+    """Release the GIL for a moment. A thread that calls a method again and again without success
+    would otherwise keep others from running for up to 5 ms at a time, perhaps those it waits for.
     """
     _restore_thread(_save_thread())

@@ -1,7 +1,7 @@
 """Opens regular files without following a symbolic link, and without waiting for a FIFO.
 
-The files of an archive's directory may come from someone else. A link in place of a segment file
-would lead a write out of the directory, and a FIFO would block its reader forever.
+The files of an archive's directory may come from an untrusted source. A link in place of a segment
+file would lead a write out of the directory, and a FIFO would block its reader forever.
 """
 
 import errno

@@ -139,7 +139,7 @@ class _PublicationReady:
 
 
 class PublicationReady(_PublicationReady):
-    """Response that tells a client that its concurrent publication is ready for use."""
+    """Response to a client: its concurrent publication is ready for use."""
 
     __slots__ = ()
 
@@ -147,7 +147,7 @@ class PublicationReady(_PublicationReady):
 
 
 class ExclusivePublicationReady(_PublicationReady):
-    """Response that tells a client that its exclusive publication is ready for use."""
+    """Response to a client: its exclusive publication is ready for use."""
 
     __slots__ = ()
 

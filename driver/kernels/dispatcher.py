@@ -116,7 +116,7 @@ class RootLibrary(JITCodeLibrary):
     def finalize(self) -> None:
         for library in _callers_first(self._inner):
             self._final_module.link_in(library.module, preserve=True)
-        # Nobody else calls the inner kernels, so LLVM may drop or combine their arguments: most
+        # The inner kernels have no other callers, so LLVM may drop or combine their arguments: most
         # kernels use few of the arrays of a state, which is passed array by array.
         for function in self._final_module.functions:
             if not function.is_declaration and function.linkage == llvm.Linkage.linkonce_odr:

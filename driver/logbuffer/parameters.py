@@ -45,7 +45,8 @@ class LogParameters(NamedTuple):
     entity_tag: int = 0
     """Tag of the publication, -1 for a publication without a tag, 0 for an image."""
     response_correlation_id: int = 0
-    """Correlation id from the channel URI; -1 if the publication is no response, 0 for an image."""
+    """Correlation id from the channel URI; -1 if the publication is not a response, 0 for an image.
+    """
     linger_timeout_ns: int = 0
     untethered_window_limit_timeout_ns: int = 0
     untethered_resting_timeout_ns: int = 0

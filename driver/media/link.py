@@ -12,9 +12,10 @@ and never wrapped at the end of the ring:
     | length |       |                | length  | name         | length      |
     +--------+-------+----------------+---------+--------------+-------------+---------
 
-`bytes` is -1 in the filler record before the end of the ring. An empty ring begins anew, so that a
-simulation touches few pages. A full ring drops datagrams, as a full socket buffer does. Not
-thread-safe: a simulation steps its agents one after the other. The simulator adds loss and delay.
+`bytes` is -1 in the filler record before the end of the ring. An empty ring restarts at its
+first byte, so a simulation touches few pages. A full ring drops datagrams, as a full socket buffer
+does. Not thread-safe: a simulation steps its agents one after the other. The simulator adds loss
+and delay.
 Records are not validated, because only these kernels write the rings.
 """
 

@@ -48,7 +48,7 @@ def make_gate() -> np.recarray:
 
 @kernel
 def add(gate, fd):
-    """Let a gate watch a socket that the agent is going to poll. An fd of -1 is no socket."""
+    """Let a gate watch a socket that the agent is going to poll. An fd of -1 is ignored."""
     if fd == -1:
         return
     if system.epoll_ctl(gate[0].fd, _ADD, fd, gate.ctypes.data + _REQUEST) < 0:

@@ -3,7 +3,7 @@
     no directory          created
     any foreign file      refused, nothing is deleted
     an active driver      refused, unless AERON_DIR_DELETE_ON_START is true
-    a dead driver         its error log is saved, its files are deleted, and they are created anew
+    a dead driver         its error log is saved, its files are deleted, and they are created again
 
 A file is a driver's file if this user owns it and a driver creates files with its name and type.
 Old files are never reused. Foreign files are never deleted, because a mistyped AERON_DIR would

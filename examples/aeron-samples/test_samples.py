@@ -20,7 +20,7 @@ JAVA = ["java", "--add-opens", "java.base/jdk.internal.misc=ALL-UNNAMED", "-cp",
 JAVA += [f"-Daeron.sample.channel={CHANNEL}", "-Daeron.sample.messages=8"]
 JAVA += ["-Daeron.sample.lingerTimeout=3000"]
 C = ["stdbuf", "-oL"]
-"""Programs in C write their output when a buffer is full, unless told otherwise."""
+"""Programs in C buffer their output by default: this makes them write each line."""
 
 needs_jar = pytest.mark.skipif(
     not (JAR.is_file() and shutil.which("java")), reason="AERON_ALL_JAR names no jar, or no java"

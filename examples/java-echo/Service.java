@@ -21,7 +21,7 @@ import java.util.zip.CRC32;
  * next. So it does with a request that the client sends again.
  *
  * Channels and the name of that file come from the environment, and AERON_DIR names the driver. The
- * lines `WT GOT` and `WT SENT` tell Windtunnel what this program has received and sent.
+ * lines `WT GOT` and `WT SENT` report to Windtunnel what this program has received and sent.
  */
 public final class Service
 {
@@ -121,7 +121,7 @@ public final class Service
         {
             if (System.nanoTime() > deadlineNs)
             {
-                System.err.println("service: nobody accepts responses");
+                System.err.println("service: no response was accepted for 20 s");
                 System.exit(1);
             }
             LockSupport.parkNanos(IDLE_NS);

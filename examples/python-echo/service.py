@@ -5,7 +5,7 @@ restart, it answers this one again, since its answer may be lost, and continues 
 does with a request that the client sends again.
 
 Channels and the name of that file come from the environment, and AERON_DIR names the driver. The
-lines `WT GOT` and `WT SENT` tell Windtunnel what this program has received and sent.
+lines `WT GOT` and `WT SENT` report to Windtunnel what this program has received and sent.
 """
 
 import os
@@ -30,7 +30,7 @@ def send(publication: pyaeron.Publication, message: bytes) -> None:
     deadline_s = time.monotonic() + SEND_TIMEOUT_S
     while not publication.offer(message):
         if time.monotonic() > deadline_s:
-            sys.exit("service: nobody accepts responses")
+            sys.exit(f"service: no response was accepted for {SEND_TIMEOUT_S:g} s")
         time.sleep(0.0005)
 
 

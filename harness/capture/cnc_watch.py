@@ -1,11 +1,11 @@
-"""Prints what a driver's cnc.dat says, as it changes: the eyes of `windtunnel peer check` in a lab.
+"""Prints the content of a driver's cnc.dat when it changes, for `windtunnel peer check` in a lab.
 
     python -m windtunnel.harness.capture.cnc_watch --aeron-dir D
 
     {"problem": "cnc.dat does not exist yet", ...}
     {"problem": "", "version": 512, "heartbeat_ms": 1700000000000, "client_liveness_ns": 7000000000}
 
-The driver is somebody else's: only the header and the heartbeat are read, and no link is followed.
+The driver is not trusted: only the header and the heartbeat are read, and no link is followed.
 It runs until it is killed.
 """
 

@@ -1,8 +1,9 @@
-"""The mapped cnc.dat of a live driver, which may be somebody else's.
+"""The mapped cnc.dat of a live driver, which is not trusted.
 
 A driver that truncates the file takes the mapped pages away. `require_whole` finds that before they
 are read. If the file is truncated while it is read, SIGBUS ends this process, and the harness finds
-the same from that. A full file system is no reason: drivers allocate the whole file by default.
+the same from that. A full file system cannot cause this: by default, drivers allocate the whole
+file.
 """
 
 from __future__ import annotations

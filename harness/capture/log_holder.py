@@ -43,7 +43,7 @@ class LogHolder:
         """Open every log that appeared since the last call."""
         above, name = self._directory.parent, self._directory.name
         for folder in FOLDERS:
-            # The driver may be somebody else's, and have made links or FIFOs in place of logs.
+            # The driver is not trusted: it may have made links or FIFOs in place of logs.
             with contextlib.suppress(OSError), folder_below(above, PurePath(name, folder)) as path:
                 self._hold_all(folder, path)
 

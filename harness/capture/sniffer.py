@@ -14,7 +14,7 @@ the second of which arrives a second after the first, so a capture whose count s
 ended either.
 
 tcpdump listens on the interface before it installs its filter. Packets in between, such as ARP,
-count as received by the filter but are never captured, which is no loss. A capture therefore
+count as received by the filter but are never captured, which is not a loss. A capture therefore
 reports once before anything is sent, and packets that are missing in every report are not counted
 as lost.
 """

@@ -8,7 +8,7 @@ _VALUE = TypeVar("_VALUE")
 
 
 class EvidenceMissing(Exception):
-    """Raised if a run lacks the evidence that a check asks for, such as a capture. The check is
+    """Raised if a run lacks the evidence that a check needs, such as a capture. The check is
     then INCONCLUSIVE, or HARNESS if a file is damaged.
     """
 

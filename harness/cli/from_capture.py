@@ -50,7 +50,7 @@ def from_capture(
     that is nearer to the sender is detected, and the clocks need not agree. With one capture, the
     outcome of each frame is estimated: a frame that was retransmitted after a NAK was lost; a frame
     that arrived out of order without a NAK was delayed; a frame that arrived twice without a NAK
-    was duplicated. NAKs that a receiver repeats are no further losses: how many retransmits were
+    was duplicated. Repeated NAKs do not count as further losses: how many retransmits were
     lost is estimated from the time in which NAKs had no answer.
 
     The scenario has the streams with their ids, term lengths, MTUs, start positions, mean rates and

@@ -96,7 +96,9 @@ def new(
     if file.suffix != _SUFFIX:
         raise click.UsageError(f"expected a file name that ends in {_SUFFIX}, found {str(file)!r}")
     if lasts_s is not None and until:
-        raise click.UsageError("--for and --until exclude each other: both say when the run ends")
+        raise click.UsageError(
+            "--for and --until are mutually exclusive: both set the end of the run"
+        )
     found = [_program(each) for each in programs]
     _check(found, [*ready, *never, *until], variables)
     if os.path.lexists(file) and not force:

@@ -34,7 +34,7 @@ def in_existing_folder(
     context: click.Context, parameter: click.Parameter, file: Path | None
 ) -> Path | None:
     """Refuse a file to write whose folder does not exist (click callback). A mistake in a path
-    would otherwise make a folder where nobody looks for it.
+    would otherwise create a folder in an unexpected place.
     """
     if file is not None and not file.absolute().parent.is_dir():
         raise click.BadParameter(f"expected an existing folder, found no folder {file.parent}")

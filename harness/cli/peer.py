@@ -37,8 +37,8 @@ invalid command line.
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def check(image: str, within_s: float, as_json: bool) -> int:
     """Test step by step whether IMAGE keeps the contract of docs/peer-images.md: it exists, starts,
-    writes a cnc.dat, keeps its heartbeat, honours its environment, ends when it is asked to, and
-    says what it does not support. The first broken promise is named, with what to do.
+    writes a cnc.dat, keeps its heartbeat, honours its environment, ends on SIGTERM, and reports
+    what it does not support. The first broken promise is named, with what to do.
 
     \b
       windtunnel peer check example/aeronmd:1.49

@@ -70,7 +70,7 @@ byte by byte.
   windtunnel peer check example/aeronmd:1.49     test an image whose driver is to be a peer
   windtunnel doctor                       check prerequisites and show fallbacks
 
-\b Tools that inspect an Aeron driver, real Aeron's or ours, during or after its execution:
+Tools that inspect a driver, Aeron's or Windtunnel's, while it runs or afterwards:
 
 \b
   windtunnel stat --dir /dev/shm/aeron-me       show its counters live; --json, or a table in a pipe

@@ -2,8 +2,8 @@
 
     mine/a.yaml           a scenario
     mine/deep/b.yaml      a scenario
-    mine/.cache/          passed over, like all hidden files and folders, and links to folders
-    mine/runs/2026.../    passed over: a folder of runs, with copies of their scenarios
+    mine/.cache/          ignored, like all hidden files and folders, and links to folders
+    mine/runs/2026.../    ignored: a folder of runs, with copies of their scenarios
     mine/compose.yaml     an error: a misspelt scenario must not be left out unnoticed
 
 The files are not parsed here, but a file without the keys that each scenario has is rejected.

@@ -22,8 +22,8 @@ KILLED, SURVIVED, UNDECIDED = "killed", "survived", "undecided"
 INCONCLUSIVE = "INCONCLUSIVE"
 LEAST_KILL_RATE = 0.98
 LEAST_RATE_OF_GENERATED = 0.85
-"""Required fraction of generated mutants with an effect that are killed. Nobody explains them one
-by one.
+"""Required fraction of generated mutants with an effect that are killed. Their survivors need no
+explanation.
 """
 
 
@@ -149,8 +149,8 @@ class Exam:
     @property
     def counted(self) -> list[MutantRow]:
         """The mutants that the kill rate counts. A generated one without an effect may be
-        equivalent, so only those with an effect count. Nobody promises what only shifts times by so
-        little.
+        equivalent, so only those with an effect count. A small shift of times violates no
+        requirement, so a mutant that causes nothing else does not count either.
         """
         if not self.generated:
             return self.mutants

@@ -108,7 +108,7 @@ def _attack(given: argparse.Namespace) -> int:
         count = COMMANDS[given.against].attack(given, output)
     if count == 0:
         since_s = time.monotonic() - began_s
-        output.say(f"found no violation within {since_s:.0f} s, seed {given.seed}")
+        output.message(f"found no violation within {since_s:.0f} s, seed {given.seed}")
     return VIOLATED if count else 0
 
 
@@ -143,9 +143,9 @@ def _replay(given: argparse.Namespace) -> int:
         else:
             count = COMMANDS[found.against].replay(given, found)
     except Violation as violation:
-        output.tell({"violation": str(violation)}, f"violated again: {violation}")
+        output.report({"violation": str(violation)}, f"violated again: {violation}")
         return VIOLATED
-    output.tell({"violation": None}, f"repeated {count} inputs, found no violation")
+    output.report({"violation": None}, f"repeated {count} inputs, found no violation")
     return 0
 
 
@@ -177,7 +177,7 @@ def _budgets(given: argparse.Namespace) -> int:
             found.append(measure(SUBJECT_NAMES[driver], mode, given.memory, given.seed))
         except Violation as violation:
             # The figures of the other driver and mode are still of interest.
-            output.tell(
+            output.report(
                 {"violation": str(violation), "driver": driver, "mode": mode},
                 f"violated: driver {driver} in {mode} mode: {violation}",
             )
@@ -206,7 +206,7 @@ def _print_table(found: list[Figures]) -> None:
 
 def _tell(output: Output, attack: DriverAttack, since_s: float) -> None:
     counts = attack.counts
-    output.tell(
+    output.report(
         asdict(counts) | {"seconds": round(since_s, 1), "seed": attack.seed},
         f"{since_s:6.0f} s  {counts.datagrams} datagrams, {counts.commands} commands, "
         f"{counts.writes} writes into logs, {counts.epochs} epochs",

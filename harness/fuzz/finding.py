@@ -3,7 +3,7 @@
     {"schema": "windtunnel-fuzz/1", "against": "driver", "driver": "ours", "seed": 7, "epoch": 3,
      "mode": "SHARED", "text": "...", "inputs": [["datagram", 5, "4000..."], ...]}
 
-A finding can come from someone else, so its size is limited and its contents are checked. It
+A finding can come from another person, so its size is limited and its contents are checked. It
 contains only bytes to send: no program or path in it is used.
 """
 

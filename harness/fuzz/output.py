@@ -12,18 +12,18 @@ class Output:
     def __init__(self, as_json: bool) -> None:
         self.as_json = as_json
 
-    def tell(self, document: dict[str, object], text: str) -> None:
+    def report(self, document: dict[str, object], text: str) -> None:
         """Print a document, or its text."""
         print(json.dumps(document) if self.as_json else text, flush=True)
 
     def found(self, found: Finding, path: Path) -> None:
         """Print a violation, and how to replay it."""
-        self.tell(
+        self.report(
             {"violation": found.text, "file": str(path)},
             f"violated: {found.text}\nreplay: windtunnel fuzz --replay {path}",
         )
 
-    def say(self, text: str) -> None:
+    def message(self, text: str) -> None:
         """Print a line for people only."""
         if not self.as_json:
             print(text, flush=True)

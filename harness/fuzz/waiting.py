@@ -5,12 +5,13 @@ import time
 from windtunnel.harness.capture import process_facts
 
 STEP_NS_MAX = 1_000_000_000
-"""Most time between two looks that counts. The process that looks may itself have been stopped."""
+"""Maximum time between two observations that counts. The observing process may itself have been
+stopped."""
 
 
 class Waiting:
     """The time since this object was made, without that in which the main thread of a process
-    waited for a processor, or in which nobody looked.
+    waited for a processor, or in which it was not observed.
     """
 
     def __init__(self, pid: int) -> None:

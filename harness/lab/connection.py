@@ -125,11 +125,11 @@ class Connection:
                     future.set_exception(LabError(str(document.get("error"))))
 
     def _fail(self, text: str) -> None:
-        """Let everything fail that still waits."""
+        """Fail all pending requests."""
         for future in (self._ready, self._end, *self._waiting.values()):
             if future is not None and not future.done():
                 future.set_exception(LabError(text))
-                # Whoever waits gets the exception, but perhaps nobody does.
+                # A waiting caller gets the exception. If there is none, asyncio must not report it.
                 future.exception()
 
     def _end_text(self) -> str:

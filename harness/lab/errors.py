@@ -2,4 +2,4 @@
 
 
 class LabError(Exception):
-    """Raised if a lab cannot be built, a request cannot be fulfilled, or a wait was in vain."""
+    """Raised if a lab cannot be built, a request cannot be fulfilled, or a wait failed."""

@@ -16,7 +16,7 @@ _TRIAL = ("unshare", "--user", "--map-current-user", "--keep-caps", "--net", "--
 
 
 class NotSupported(Exception):
-    """Raised if a test cannot run here, for a reason that is no failure."""
+    """Raised if a test cannot run here, for a reason that is not a failure."""
 
 
 class NotPossible(Exception):

@@ -229,7 +229,7 @@ class Lab:
     def _place(self, host: str) -> Place:
         self._of_host("addresses", host)
         if "places" not in self._description:
-            raise LabError('the hosts are no containers: open the lab with fidelity="compose"')
+            raise LabError('the hosts are not containers: open the lab with fidelity="compose"')
         found = self._description["places"][host]
         return Place(host, **found, addresses=self._known("addresses"))
 

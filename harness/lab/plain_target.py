@@ -20,11 +20,11 @@ class PlainTarget:
         self._target = target
 
     def pause(self) -> None:
-        """Stop all its processes until `resume`."""
+        """Pause all its processes until `resume`."""
         self._run(self._target.pause())
 
     def resume(self) -> None:
-        """Continue what was paused."""
+        """Resume the paused processes."""
         self._run(self._target.resume())
 
     def kill(self) -> None:

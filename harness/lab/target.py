@@ -16,11 +16,11 @@ class Target:
         self._whom = whom
 
     async def pause(self) -> None:
-        """Stop all its processes until `resume`."""
+        """Pause all its processes until `resume`."""
         await self._event("pause")
 
     async def resume(self) -> None:
-        """Continue what was paused."""
+        """Resume the paused processes."""
         await self._event("resume")
 
     async def kill(self) -> None:

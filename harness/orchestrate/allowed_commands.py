@@ -1,6 +1,6 @@
 """Permission to execute what a scenario names: its applications, and the files of its own checks.
 
-A scenario may come from somebody else. Its programs are executed only if a user has named the file
+A scenario may come from another person. Its programs are executed only if a user has named the file
 to `windtunnel run` and has allowed its commands, and never by a command that reads a run folder.
 """
 

@@ -56,7 +56,7 @@ ABOUT: Mapping[ExerciseName, str] = {
     "returning-session": "a session returns to a subscription without rejoin after its end",
     "scripted-paths": "one of two paths of a scripted stream is late, ends later, or is removed",
     "scripted-publisher": "a scripted publisher sends ends, over-runs and old heartbeats",
-    "scripted-receiver": "a scripted receiver sends NAKs that no driver sends, and asks for SETUPs",
+    "scripted-receiver": "a scripted receiver sends NAKs that no driver sends, and elicits SETUPs",
     "scripted-responder": "a scripted responder announces its stream twice",
     "send-destinations": "destinations of a publication are added and removed",
     "sessions": "sessions with chosen ids, and one that returns",

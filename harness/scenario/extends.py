@@ -8,7 +8,7 @@ Tables are merged key by key. Lists whose items all have an `id` are merged item
 with the same id is merged, others are appended. All other values replace those of the extended
 file. Each value keeps its place, so errors name the file in which it is written.
 
-A scenario may come from somebody else. It extends only a regular file in its own folder or below
+A scenario may come from another person. It extends only a regular file in its own folder or below
 it, which no link leads to, or one of Windtunnel's scenarios.
 """
 

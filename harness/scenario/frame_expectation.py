@@ -1,4 +1,4 @@
-"""The arguments of `expect_frames`: which frame must follow those that a rule has met, and when.
+"""The arguments of `expect_frames`: which frame must follow those that a rule matched, and when.
 
     expect:
       - expect_frames: {after: drop-first, then: NAK, from: b, to: a, within: 60ms}
@@ -28,7 +28,7 @@ COUNT_MAX = 1_000_000
 
 @dataclass(frozen=True)
 class FrameExpectation:
-    """The answers that are expected to each frame that a rule has met."""
+    """The answers that are expected to each frame that a rule has matched."""
 
     after: str
     """Id of the fault rule."""

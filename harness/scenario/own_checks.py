@@ -2,7 +2,7 @@
 
     checks: [checks.py, lib/feed.py]     in the folder of the scenario, or below it
 
-A scenario may come from somebody else. A file is a regular file that no link leads to, and it is
+A scenario may come from another person. A file is a regular file that no link leads to, and it is
 executed only if the user has allowed the commands of the scenario.
 """
 

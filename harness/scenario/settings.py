@@ -47,7 +47,7 @@ def set_value(
             if problem:
                 return [Problem((), f"cannot set {name}: {problem}")]
         if not isinstance(table, dict):
-            return [Problem((), f"cannot set {name}: {_dotted(place)} is no table")]
+            return [Problem((), f"cannot set {name}: {_dotted(place)} is not a table")]
         table[path[-1]] = value
         found.append((*place, path[-1]))
     for where in found:

@@ -53,7 +53,7 @@ Where = tuple[str | int, ...]
 FORMER_KEYS = {"weather": "impairments"}
 """Keys of a link by the names that they had in earlier versions, and still may have."""
 _WORDS = ("on", "off", "yes", "no")
-"""Keys that YAML 1.1 takes for booleans, and everybody else for words."""
+"""Keys that are booleans in YAML 1.1 but words to users."""
 
 
 class ScenarioError(ValueError):

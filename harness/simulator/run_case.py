@@ -166,7 +166,7 @@ class CaseRun:
         cpu_s: float,
         frame: FrameType | None,
     ) -> None:
-        """End the process, because code in it works without end. If it is code under test, write
+        """End the process, because code in it runs forever. If it is code under test, write
         the evidence so far, without the files of the applications.
         """
         code = STUCK

@@ -1,4 +1,4 @@
-"""Determines which program of a simulated run works without end, and describes it.
+"""Determines which program of a simulated run runs forever, and describes it.
 
 the world: which part of which host     conductor, sender, receiver: the host's driver
                                         client: a program of the host
@@ -69,7 +69,7 @@ def describe_stuck_part(
 
 
 def end_stuck_process(world: SimulatedWorld, cpu_s: float, frame: FrameType | None) -> None:
-    """End the process of a trial, because code in it works without end.
+    """End the process of a trial, because code in it runs forever.
 
     Code under test ends it with SIGABRT, like a real driver that does so.
     """

@@ -1,6 +1,6 @@
-"""Detects code in a simulation that works without end while virtual time stands still.
+"""Detects code in a simulation that runs forever while virtual time stands still.
 
-    watching thread, every POLL_S:  time has moved                    -> start anew
+    watching thread, every POLL_S:  time has moved                    -> restart the count
                                     more than CPU_LIMIT_S were used   -> on_stuck, in this thread
 
 Virtual time does not move while the processor works, so no timeout on virtual time can end such a

@@ -5,7 +5,7 @@ simulated runs have the same addresses, so that equal runs have equal digests.
     block         =  32 subnets of /29; each host has one:  .1 bridge  .2 relay  .3 host
 
 Only container networks use the bridge address, because the container engine needs a gateway
-address. Two runs may get the same block. With namespaces this is no problem. A container engine
+address. Two runs may get the same block. With namespaces this is harmless. A container engine
 rejects the second network, and the caller uses the next `attempt`.
 """
 

@@ -132,7 +132,7 @@ BLAMED_ON = {
     event_gates.NAME: AtFault.SCENARIO,
 }
 """The party at fault if one of these gates makes a run INCONCLUSIVE. Other gates identify
-nobody."""
+none."""
 
 CHECKS: dict[str, Check] = {
     check.name: check

@@ -44,7 +44,7 @@ FIELDS = [
 @pytest.mark.parametrize(
     ("kind", "field"), FIELDS, ids=[f"{kind}.{field.name}" for kind, field in FIELDS]
 )
-def test_each_field_lies_where_both_say(kind, field):
+def test_both_readings_place_each_field_at_the_same_offset(kind, field):
     name = OTHER_NAMES.get((kind, field.name), field.name.upper())
     assert getattr(READINGS[kind], name) == field.offset
 
@@ -79,7 +79,7 @@ def test_flags_mean_the_same():
     assert layout.RES_FLAG_SELF == frame_type.SELF
 
 
-def test_names_of_a_resolution_frame_lie_at_the_same_places():
+def test_both_readings_place_the_fields_of_a_resolution_entry_at_the_same_offsets():
     ours = {field.name: field.offset for field in layout.RES_ENTRY}
     theirs = [resolution.RES_TYPE, resolution.RES_FLAGS, resolution.UDP_PORT, resolution.AGE_MS]
     assert list(ours.values()) == theirs

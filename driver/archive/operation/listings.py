@@ -193,8 +193,8 @@ class Listings:
         session.listing = None if listing.is_done else listing
 
     def recording(self, session: ControlSession, request: ListRecordingRequest) -> None:
-        """List one recording. An unknown recording is no listing in progress: the client's next
-        request may be a listing.
+        """List one recording. The request for an unknown recording ends at once, so
+        the client's next request may be a listing.
         """
         require_no_listing(session)
         if self._catalog.descriptor(request.recording_id) is None:

@@ -55,7 +55,7 @@ class LogBuffers:
 
     def _require_below(self, path: Path) -> None:
         """Raise StorageError for a file outside of the driver's directory. A client writes to the
-        files that its driver names, and the driver may be in somebody else's container.
+        files that its driver names, and the driver may be in a container that is not trusted.
         """
         directory = self._directory
         if not os.path.realpath(path).startswith(os.path.join(directory, "")):

@@ -173,7 +173,7 @@ def _process_pending_loss(state, slot, now_ns):
     sent = _send_to_live(state, slot, nak_length, True, now_ns)
     counters.add(state.counters, system_counters.NAKS_SENT, sent)
     counters.add(state.counters, rec.naks_sent_id, sent)
-    # A repeated NAK is no work, so that the agent idles although a gap remains.
+    # A repeated NAK does not count as work, so the agent idles although a gap remains.
     return int(not is_repeated)
 
 

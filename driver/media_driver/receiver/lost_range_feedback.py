@@ -54,8 +54,8 @@ def _send_naks(state, slot, count, now_ns):
     """Send NAKs for the first `count` lost ranges on every live connection whose feedback limit
     permits them, oldest range first.
 
-    Returns: the number of ranges that are new. A repeated NAK is no work, so that the agent idles
-             although a gap remains.
+    Returns: the number of ranges that are new. A repeated NAK does not count as work, so the
+             agent idles although a gap remains.
     """
     rec, ranges = state.images[slot], state.lost_ranges[slot]
     new_count = retry_count = 0

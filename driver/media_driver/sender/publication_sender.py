@@ -252,7 +252,7 @@ def _on_idle(state, slot, now_ns):
 
 @kernel
 def _publish_is_behind(state, slot):
-    """Tell the conductor whether a live receiver still needs data from a stream that has ended."""
+    """Publish for the conductor whether a live receiver still needs data of an ended stream."""
     pub = state.publications[slot]
     consumed = receiver_liveness.lowest_position(state.receivers, slot, pub.receivers_count)
     is_behind = consumed < counters.get(state.counters, pub.snd_pos_id) and not pub.is_revoked

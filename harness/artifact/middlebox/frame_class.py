@@ -13,7 +13,7 @@ frames as follows:
                                           32-byte header and ends the datagram
     any other type                        one frame, regardless of what follows it
 
-The rest of a DATA datagram that is no complete frame is one MALFORMED: less than 32 bytes left,
+The rest of a DATA datagram that is not a complete frame is one MALFORMED: less than 32 bytes left,
 frame_length under 32, a DATA frame whose aligned length exceeds the rest, bytes after a PAD, or
 another type, version or sign.
 """

@@ -1,7 +1,7 @@
 """own-checks.json: what the user's own checks have found in a run.
 
 The run executes the files that its scenario names, and stores this document. The judge only reads
-it: a run folder may come from somebody else, so no program that it names is executed.
+it: a run folder may come from another person, so no program that it names is executed.
 """
 
 from dataclasses import asdict, dataclass, field

@@ -1,4 +1,4 @@
-"""`windtunnel bench --only recovery`: loss recovery of ours beside that of the real C driver."""
+"""`windtunnel bench --only recovery`: compares loss recovery with that of the real C driver."""
 
 import json
 import tempfile

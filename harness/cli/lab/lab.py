@@ -37,8 +37,8 @@ class OrderedGroup(click.Group):
 
 @click.group(cls=OrderedGroup, short_help="Work in a lab that stays up, and change its links.")
 def lab() -> None:
-    """Work in a lab that stays up: hosts with media drivers in network namespaces, and links whose
-    impairments change when you say so.
+    """Work in a lab that stays up: hosts with media drivers, in network namespaces or containers,
+    and links whose impairments can be changed at any time.
 
     \b
       windtunnel lab up --loss 2% --delay 20ms
@@ -196,12 +196,18 @@ def _observed(text: str) -> dict[str, Any]:
 )
 @click.argument("host")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
-@click.option("--ready", metavar="TEXT", help="Wait for a line of its log with this text.")
-@click.option("--within", type=float, default=20.0, help="For how many seconds.  [default: 20]")
+@click.option(
+    "--ready", metavar="TEXT", help="Wait for a line of the program's log that contains this text."
+)
+@click.option(
+    "--within", type=float, default=20.0, help="Seconds to wait for --ready.  [default: 20]"
+)
 @click.option(
     "--env", multiple=True, callback=name_values, metavar="NAME=VALUE", help="Set a variable."
 )
-@click.option("--id", "id_", metavar="ID", help="Its name.  [default: that of the program]")
+@click.option(
+    "--id", "id_", metavar="ID", help="Name of the program in the lab.  [default: that of its file]"
+)
 @name_option
 def start(
     host: str,
@@ -254,8 +260,8 @@ def _link_command(action: str, short: str, text: str) -> None:
 
 _link_command("partition", "Lose every packet of a link.", "Lose every packet of a link, until "
               "`reconnect` or `heal`. Packets that are on their way arrive.")  # fmt: skip
-_link_command("reconnect", "End a partition.", "End a partition. The link has the impairments from "
-              "before it again.")  # fmt: skip
+_link_command("reconnect", "End a partition.", "End a partition. The link has its previous "
+              "impairments again.")  # fmt: skip
 _link_command("heal", "Undo all changes of a link.", "Return a link to the impairments with which "
               "the lab was brought up.")  # fmt: skip
 
@@ -273,18 +279,22 @@ def _event_command(action: str, short: str, text: str) -> None:
     lab.add_command(command)
 
 
-_WHOM = "WHOM is the name of a program, or of a host, for the media driver of the host."
-_event_command("pause", "Stop a program or a driver.", f"Stop all its processes. {_WHOM}")
-_event_command("resume", "Continue it.", f"Continue what was paused. {_WHOM}")
-_event_command("kill", "Kill a program or a driver.", f"Kill it with SIGKILL. {_WHOM}")
-_event_command("restart", "Start it again.", f"Start again what was killed. {_WHOM}")
+_WHOM = "WHOM is the name of a program, or that of a host for its media driver."
+_event_command("pause", "Pause a program or a driver.", "Pause all processes of a program or a "
+               f"driver. {_WHOM}")  # fmt: skip
+_event_command("resume", "Resume a paused program or driver.", "Resume a paused program or driver. "
+               f"{_WHOM}")  # fmt: skip
+_event_command("kill", "Kill a program or a driver.", "Kill a program or a driver with SIGKILL. "
+               f"{_WHOM}")  # fmt: skip
+_event_command("restart", "Restart a killed program or driver.", "Restart a killed program or "
+               f"driver. {_WHOM}")  # fmt: skip
 
 
-@lab.command(short_help="Ask a program to end.")
+@lab.command(short_help="End a program.")
 @click.argument("program")
 @name_option
 def stop(program: str, name: str) -> int:
-    """Ask a program to end with SIGTERM, and wait for that. Prints its exit code."""
+    """Send SIGTERM to a program, and wait until it has ended. Prints its exit code."""
     echo(f"exit code {ask(name, 'stop', application=program)['code']}")
     return exit_code.OK
 

@@ -46,7 +46,7 @@ COLOURS = {"killed": "green", "survived": "red", "undecided": "yellow"}
 @click.option(
     "--fidelity",
     type=click.Choice(["netns", "sim"]),
-    help="Use network namespaces, containers or a simulation.  [default: as each mutant specifies]",
+    help="Use network namespaces or a simulation.  [default: as each mutant specifies]",
 )
 @click.option(
     "--jobs",

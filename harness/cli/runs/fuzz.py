@@ -51,7 +51,8 @@ driver or the archive could not be started; 64 invalid command line.
 
 
 @click.command(
-    help=HELP, short_help="Attack a driver, an archive or the tools, and check the others' work."
+    help=HELP,
+    short_help="Attack a driver, an archive or the tools, and detect violations.",
 )
 @click.option(
     "--against",

@@ -95,16 +95,16 @@ def _code_of(end: "LabEnd") -> int:
 
 
 def read_record(folder: "RunDir") -> "LabRecord":
-    """Return what the program asked for. Raises Failure if that is not known."""
+    """Return what the program requested. Raises Failure if that is not known."""
     from windtunnel.harness.orchestrate.live.lab_record import RECORDED_MAX, LabRecord
 
     record = LabRecord.read(folder.lab_requests)
     if record is None:
-        text = f"{folder.lab_requests}: file not found: what the program asked for is not known: "
+        text = f"{folder.lab_requests}: file not found: what the program requested is not known: "
         text += f"run the program again: {folder.repro.name} has its command line"
         raise Failure(text, exit_code.INCONCLUSIVE)
     if record.left_out:
-        text = f"{folder.path}: the program asked for more than {RECORDED_MAX} changes"
+        text = f"{folder.path}: the program requested more than {RECORDED_MAX} changes"
         raise Failure(f"{text}, and the others are not known", exit_code.INCONCLUSIVE)
     return record
 

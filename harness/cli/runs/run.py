@@ -116,7 +116,7 @@ if TYPE_CHECKING:
     "--allow-commands",
     is_flag=True,
     help="Start the programs that the scenarios name as their applications, and execute their own "
-    "checks. Read a scenario of others first.",
+    "checks. Before you use this with another person's scenario, read it.",
 )
 @click.option("--compress", is_flag=True, help="Use gzip to compress the captures of passing runs.")
 @click.option(
@@ -152,9 +152,9 @@ def run(
     """Run each SCENARIO, judge the runs, and write an HTML report.
 
     A SCENARIO is a name from `windtunnel list`, a YAML file, or a folder; the default is the three
-    main scenarios. A folder is one of the list, such as loss, or your own: each file *.yaml in it
-    and in its subfolders must be a scenario; hidden folders and run folders are passed over. Prints
-    one line per run, with the verdict and its reason. The exit code is that of the worst verdict.
+    main scenarios. A folder is one from the list, such as loss, or your own: each file *.yaml in it
+    and in its subfolders must be a scenario; hidden folders and run folders are ignored. Prints one
+    line per run, with the verdict and its reason. The exit code is that of the worst verdict.
 
     \b
       windtunnel run loss/reliable-2pct --seed 7 --seeds 10 --receive nak-delay=1ms

@@ -117,7 +117,7 @@ def swarm(
       windtunnel swarm --driver pyaeron --seeds 2000 --jobs 2
       windtunnel swarm --driver pyaeron --seeds 2000 --compare
 
-    A trial whose process dies in a driver's native code, or because a driver works without end, is
+    A trial whose process dies in a driver's native code, or because a driver runs forever, is
     a violation, and the other trials continue.
 
     Exit codes: 0 no violation; 1 a violation; 3 a defect of the simulator; 127 the real driver's

@@ -1,3 +1,3 @@
-"""Mutants that nobody chose: edits by operators over the syntax trees of the driver's modules,
-sampled by a seed.
+"""Generated mutants: edits by operators over the syntax trees of the driver's modules, sampled by a
+seed.
 """

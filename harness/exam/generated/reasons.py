@@ -1,4 +1,5 @@
-"""Reasons why a generated mutant survives although it has an effect: nobody promises otherwise.
+"""Reasons why a generated mutant survives although it has an effect: the effect violates no
+requirement.
 
     file:
       "line before -> line after": reason         several lines if one is not unique in the file

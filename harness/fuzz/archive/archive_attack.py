@@ -129,7 +129,7 @@ class ArchiveAttack:
                 self._damage(item)
         with self._alive() as process:
             if process.stop() != 0:
-                raise Violation(f"the archive did not stop in order: {process.output()[-2_000:]}")
+                raise Violation(f"the archive did not stop cleanly: {process.output()[-2_000:]}")
         self._tool("verify", "-a", "--read-only")
 
     @contextlib.contextmanager

@@ -29,7 +29,7 @@ def attack(given: argparse.Namespace, output: Output) -> int:
 
 def _tell(output: Output, made: ArchiveAttack, since_s: float) -> None:
     counts = made.counts
-    output.tell(
+    output.report(
         asdict(counts) | {"seconds": round(since_s, 1), "seed": made.seed},
         f"{since_s:6.0f} s  {counts.requests} requests, {counts.kills} kills, {counts.damages} "
         f"damaged catalogs, {counts.refusals} refusals, {counts.replays} replays, slowest answer "

@@ -41,7 +41,7 @@ def _name(found: Finding) -> str:
 
 def _tell(output: Output, made: ToolsAttack, since_s: float) -> None:
     counts = made.counts
-    output.tell(
+    output.report(
         asdict(counts) | {"seconds": round(since_s, 1), "seed": made.seed},
         f"{since_s:6.0f} s  {counts.files} damaged files, {counts.files / since_s:.0f}/s, "
         f"{counts.violations} violations, {counts.epochs} epochs",

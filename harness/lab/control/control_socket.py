@@ -30,7 +30,7 @@ class NoLab(LabError):
 def socket_path(name: str, folder: Path | None = None) -> Path:
     """Return the path of the socket of a lab. Creates its folder, which no other user can enter.
 
-    Raises LabError if somebody else has made the folder.
+    Raises LabError if the folder belongs to another user.
     """
     if not NAME.fullmatch(name):
         text = "expected a name of lower-case letters, digits and hyphens"

@@ -98,7 +98,7 @@ def main() -> int:
     with os.fdopen(descriptor, "w", encoding="utf-8") as output:
 
         def report(document: dict[str, Any]) -> None:
-            # Nobody reads any more if the command was interrupted; the lab is then of no use.
+            # If the command was interrupted, it no longer reads; the lab is then of no use.
             with contextlib.suppress(OSError, ValueError):
                 output.write(json.dumps(document) + "\n")
                 output.flush()

@@ -94,8 +94,8 @@ class Impairments(NamedTuple):
 
 def make_impairments(case: Case, packet_length_max: int) -> Impairments:
     """Create the state of the relay's impairments. Memory for delayed packets is allocated only if
-    a link has impairments, and all of it if they may change, since nobody knows which delays will
-    be asked for. The system provides it when it is first used.
+    a link has impairments, and all of it if they may change, since the delays are not known in
+    advance. The system provides it when it is first used.
     """
     ours = [each for each in case.impairments if case.backend_of(each.link) == "relay"]
     names = case.link_names

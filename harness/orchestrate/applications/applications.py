@@ -158,7 +158,7 @@ class Applications:
                 raise RunFailed(text, harness_fault=False)
 
     def _require_short_captures(self) -> None:
-        """Raise RunFailed if a capture is too long. Nobody knows how much applications send."""
+        """Raise RunFailed if a capture is too long: what applications send has no limit."""
         if not self._cases or time.monotonic() < self._looks_s:
             return
         self._looks_s = time.monotonic() + LOOK_INTERVAL_S

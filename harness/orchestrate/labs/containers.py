@@ -91,7 +91,7 @@ class ComposeContainers:
         raise LabError("images are built by an engine, to which `docker compose up` has no access")
 
     def neighbor(self, place: str) -> Neighbor:
-        raise LabError(f"{place}: a lab of `docker compose up` takes no other containers")
+        raise LabError(f"{place}: a lab of `docker compose up` does not support other containers")
 
     def outside(self, place: str, directory: str) -> AbstractContextManager[Path]:
         raise LabError(f"{place}: files of other containers cannot be read in a container")

@@ -1,4 +1,4 @@
-"""An application as the program that uses a live lab asks for it, validated like that of a file."""
+"""An application that a program requests from a live lab, validated like one of a scenario file."""
 
 from __future__ import annotations
 

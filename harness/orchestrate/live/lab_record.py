@@ -1,4 +1,4 @@
-"""lab-requests.json: what a program has asked of a live lab, so that a replay can ask it again.
+"""lab-requests.json: the requests of a program to a live lab, so that a replay can repeat them.
 
     options   start reader   start feed   partition a-b   heal a-b   close
       0 s        0.1 s          1.2 s         3.0 s         5.0 s     9.1 s

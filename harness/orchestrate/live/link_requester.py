@@ -1,4 +1,4 @@
-"""Asks the relay of a live lab to change links, and waits until it has.
+"""Requests changes of links from the relay of a live lab, and waits until they are applied.
 
 request --> link-requests.json, signal --> relay --> line "changed <number>" in its log
 """

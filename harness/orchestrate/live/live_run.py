@@ -40,7 +40,7 @@ class Channel(Protocol):
     """Connects a lab with the program that uses it, or with what takes its place in a replay."""
 
     def send(self, document: dict[str, Any]) -> None:
-        """Send a document. Raises ChannelClosed if nobody receives it."""
+        """Send a document. Raises ChannelClosed if the other end is closed."""
 
     def receive(self, timeout_s: float) -> list[dict[str, Any]]:
         """Return the documents that arrive within a time. Raises ChannelClosed at their end."""

@@ -1,4 +1,4 @@
-"""The scenario of a live lab: what a program has asked for, validated like a scenario file.
+"""The scenario of a live lab: the options of a program, validated like a scenario file.
 
     options of the program --text--> parse, as of a file --> Scenario without applications
 

@@ -1,4 +1,4 @@
-"""Asks a live lab again what a program has asked of another one: a replay in place of a program.
+"""Repeats the recorded requests of a program to a live lab, in a replay.
 
     then    ask 1 ----> answer 1 -- 2 s -- ask 2 ----> answer 2 -- 0.5 s -- close
     now     ask 1 ----------> answer 1 -- 2 s -- ask 2 -> answer 2 -- 0.5 s -- close

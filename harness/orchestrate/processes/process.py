@@ -190,7 +190,7 @@ class CleanupWatchdog:
         return self._popen.pid
 
     def release(self, word: bytes) -> None:
-        """Tell the watchdog not to clean up, and wait until it ends."""
+        """Make the watchdog end without cleaning up, and wait until it has ended."""
         assert self._popen.stdin is not None
         with contextlib.suppress(BrokenPipeError):
             self._popen.stdin.write(word)

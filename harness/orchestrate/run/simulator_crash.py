@@ -3,7 +3,7 @@
 SIGSEGV and others in the turn of a driver    the driver of that host
 the same outside of the drivers' turns        the harness: middlebox, clients, Python
 SIGBUS while memory is short                  the harness: the memory for a file was exhausted
-any other signal                              the harness: the system, or somebody, ended it
+any other signal                              the harness: the system or a user ended it
 """
 
 from __future__ import annotations

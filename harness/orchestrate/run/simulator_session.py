@@ -80,7 +80,7 @@ class SimulatorSession:
         except (EOFError, OSError) as error:
             code = self._end(is_ending=True)
             if code < 0 or (code == SUBJECT_FAILED and spec.folder.simulation.exists()):
-                # A signal ended it, or itself, because a program under test works without end.
+                # A signal ended it, or itself, because a program under test runs forever.
                 return code
             raise RunFailed(
                 f"the simulator ended: {_last_log_line(spec)}", harness_fault=True

@@ -42,7 +42,7 @@ def kind_of(image: str, fidelity: str) -> tuple[str, str]:
     or an empty string if it can.
     """
     if fidelity != COMPOSE:
-        return AERON_C, "an image is a container: use --fidelity compose"
+        return AERON_C, "an image runs in a container: use --fidelity compose"
     if containers.is_inside():
         return AERON_C, "an image needs a container engine: run outside the containers"
     from windtunnel.harness.orchestrate.labs import application_container, engine

@@ -1,4 +1,4 @@
-"""Streams that a scenario observes: applications send them, so nobody here plans their content.
+"""Streams that a scenario observes. Applications send them, so their content is not planned.
 
     observe:
       - {id: orders, stream: 1001, channel: "aeron:udp?endpoint=${b}:24325", from: a, to: b}

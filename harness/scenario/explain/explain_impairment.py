@@ -21,7 +21,7 @@ def impairment_lines(case: Case) -> Iterator[str]:
 
 
 def impaired_lines(event: EventCase) -> Iterator[str]:
-    """Yield the lines that describe the impairments that an event sets, alike in all directions."""
+    """Yield the lines that describe the impairments that an event sets in all directions."""
     for each in event.impairments[:1]:
         yield from _texts(each)
 

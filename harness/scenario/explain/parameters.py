@@ -24,7 +24,7 @@ from windtunnel.harness.scenario.schema.units import (
 PRESENT = "yes"
 """Value of an item without parameters, such as a check without arguments."""
 _LEFT_OUT = ("schema", "about", "hosts", "payload")
-"""Keys of a case that are no parameters, or that `case_parameters` adds in another form."""
+"""Keys of a case that are not parameters, or that `case_parameters` adds in another form."""
 _DERIVED = (
     *("ordinal", "port", "ports", "reliable", "term_length", "mtu", "initial_term_id"),
     *("initial_position", "receiver_window_bytes", "session_id", "observed", "found"),

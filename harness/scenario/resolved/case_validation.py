@@ -1,6 +1,6 @@
 """Validates a case.json that was read from a file: finds values that no resolved scenario has.
 
-A case that `resolve` made is valid. A file may come from somebody else's run folder, and the judge,
+A case that `resolve` made is valid. A file may come from an untrusted run folder, and the judge,
 the reports and the relay use its hosts, links and streams as indices and compute with its lengths.
 """
 

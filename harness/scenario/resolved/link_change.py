@@ -1,4 +1,4 @@
-"""Changes of links while a run is in progress: what was asked for, and what the relay applied.
+"""Changes of links while a run is in progress: what was requested, and what the relay applied.
 
     harness --link-requests.json, a signal--> relay --link-changes.json--> harness, judge
 

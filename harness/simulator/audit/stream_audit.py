@@ -98,7 +98,7 @@ def _freeze(stream: Any) -> None:
     """Stop checking a stream. The caller has seen an SM from a later image, so the first image has
     died.
 
-    The application reads only the first image. A later image is no evidence of how the first one
+    The application reads only the first image. A later image does not show how the first one
     ended.
     """
     stream["is_succeeded"] = 1
@@ -192,9 +192,9 @@ def _learn_top(audit: Audit, index: int, buf: Any, at: int, length: int, code: i
 
 @kernel
 def _compare_copies(audit: Audit, index: int, first: int, end: int) -> None:
-    """Mark the frames that a host may drop because this datagram overlaps another one of which it
-    is no copy: a host drops a datagram if it has its first frame, and the order in which it reads
-    its sockets decides which one comes first.
+    """Mark the frames that a host may drop because this datagram overlaps another one without
+    being a copy of it: a host drops a datagram if it has its first frame, and the order in which it
+    reads its sockets decides which one comes first.
     """
     frame = first_frame_from(audit, index, first)
     while frame < audit.streams[index]["frame_end"] and audit.frames[frame]["position"] < end:

@@ -35,7 +35,7 @@ LAST = 20
 DRAINED_NS = 4_000 * NS_PER_MS
 """Longer than an image drains and lingers: five status message timeouts, and a second."""
 RETURNS_NS = 2_000 * NS_PER_MS
-"""Longer than it takes an image to be made anew, with all timers."""
+"""Longer than it takes to create an image again, with all timers."""
 SESSION = 71
 
 

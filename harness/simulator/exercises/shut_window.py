@@ -1,4 +1,4 @@
-"""Exercise of a publisher that is ahead of its sender, since the receiver's window is shut."""
+"""Exercise of a publisher that is ahead of its sender, since the receiver's window is closed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Exercise of an untethered subscription, which does not hold its stream up and comes back."""
+"""Exercise of an untethered subscription, which does not block its stream, and rejoins."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ def put(
     memory, ends = wires.memory[link], wires.ends[link]
     capacity = memory.size
     if ends[HEAD] == ends[TAIL]:
-        # The ring begins anew, so that it touches few pages.
+        # An empty ring restarts at its first byte, so it touches few pages.
         ends[HEAD] = ends[TAIL] = 0
     needed = _record_length(envelope_length + length)
     free = capacity - (ends[TAIL] - ends[HEAD])

@@ -7,7 +7,7 @@ complete.
 
 Every turn is audited, and the first violation ends the trial. A stream may end in a known stall of
 the protocol, see `trial_end`. A stall is reported separately. Misbehaviour of the driver is the
-trial's outcome and raises no exception, but a driver or client that works without end in one turn
+trial's outcome and raises no exception, but a driver or client that runs forever in one turn
 ends the process: with SIGABRT, like a real driver.
 """
 

@@ -4,7 +4,7 @@ process.
     kernels     note the agents that they run themselves
     Python      with parts.driver: ...   with parts.client: ...
 
-The watch of turns reads the state of a program that works without end. The runner reads the file
+The watch of turns reads the state of a program that runs forever. The runner reads the file
 if the process has crashed.
 """
 

@@ -34,8 +34,8 @@ LOG_BYTES_MAX = 256 << 20
 
 
 def applications_ran(evidence: Evidence) -> list[Finding]:
-    """Each application was ready in time, ended as the scenario expects, and logged nothing that it
-    must not.
+    """Each application was ready in time, ended as the scenario expects, and logged no forbidden
+    text.
     """
     manifest, case = evidence.manifest, evidence.case
     if isinstance(manifest, Missing):
@@ -103,7 +103,7 @@ def _end(manifest: Manifest, application: ApplicationCase, each: ProcessExit) ->
     elif each.problem == NOT_READY:
         within = format_duration(application.ready_within_ns)
         text = f"was not ready within {within}: no line of its log contains "
-        # The run ends because of it, so that its end is no excuse.
+        # This ends the run, so the end of the run is no excuse.
         yield failure(f"{text}{application.ready_log!r}", Kind.TIMEOUT, conclusive=False)
     elif each.late_s:
         text = f"did not end within {each.late_s:g} s of SIG{application.stop_signal}"

@@ -113,7 +113,7 @@ def _period(period: LinkPeriod, link: LinkAccount, where: tuple[str, ...]) -> li
         text = "counts of the link's impairments decrease from one change to the next"
         return [Finding(NAME, Outcome.HARNESS, text, impairment.link, where)]
     if impairment.loss is not None and impairment.loss.model != "iid" and link.other_in:
-        # Packets that are not counted, such as those of streams that nobody observes, are in the
+        # Packets that are not counted, such as those of streams that are not observed, are in the
         # bursts, too.
         impairment = impairment.model_copy(update={"loss": None})
     counts = _counts(

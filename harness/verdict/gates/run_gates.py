@@ -45,7 +45,7 @@ def manifest_complete(evidence: Evidence) -> list[Finding]:
         first = failures[0]
         log_line = f": {first.last_log_line}" if first.last_log_line else ""
         text = f"{first.name} failed with a harness error{log_line}"
-        # A process that timed out waiting for it is no fault of the subject either.
+        # Nor is the subject at fault if a process timed out waiting for it.
         every = frozenset(Kind)
         return [Finding(name, Outcome.HARNESS, text, evidence=where, excuses_kinds=every)]
     if manifest.errors:
@@ -178,7 +178,7 @@ def sockets_dropped_nothing(evidence: Evidence) -> list[Finding]:
         outcome = Outcome.PASS if lost == 0 or excusable else Outcome.INCONCLUSIVE
         text = f"{lost} datagrams dropped by full socket buffers"
         if lost and excusable:
-            text += "; this is no failure, because reliable streams retransmit them"
+            text += "; this is not a failure, because reliable streams retransmit them"
         findings.append(
             Finding(name, outcome, text, host.name, where, facts={"rcvbuf_errors": lost})
         )

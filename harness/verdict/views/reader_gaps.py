@@ -4,8 +4,9 @@
                             ^ gap of frame 2      ^ repaired
 
 A gap begins with the first frame or heartbeat behind it. Frames that are late but arrive before
-they are sent again were only reordered, so they are no gap. A frame that ended beyond the window of
-the receiver, which rejected it and requested it later, is a gap although the link did not lose it.
+they are sent again were only reordered, so they are not gaps. A frame that ended beyond the
+receiver's window, so that the receiver rejected it and requested it later, is a gap although the
+link did not lose it.
 """
 
 from dataclasses import dataclass, field
@@ -87,7 +88,7 @@ def reader_gaps(
     """Return the gaps in a stream as they appeared to a subscriber that joined at a position.
 
     `has_copies` is whether the link may have duplicated frames, which makes lost ones uncountable.
-    `closed_ns` is when the image was closed: what is missing afterwards is no gap of the image.
+    `closed_ns` is when the image was closed: what is missing afterwards is not a gap of the image.
     """
     starts = log.frames["position"].astype(np.int64)
     is_rejected = _is_rejected(wire, join_position)

@@ -68,7 +68,7 @@ def track_rebuild(state, slot, now_ns, now_ms):
             state.image_words, slot, image.gap_term_id, image.gap_offset, image.gap_length
         )
         _report_loss(state, slot, now_ms)
-        # A repeated NAK is no work, so that the agent idles although a gap remains.
+        # A repeated NAK does not count as work, so the agent idles although a gap remains.
         work_count += int(image.gap_naks == 1)
     window, is_forced = congestion_control.on_track_rebuild(
         state, slot, now_ns, lowest, is_new_loss
@@ -102,7 +102,7 @@ def _pass_lost_ranges(state, slot, log, now_ns, now_ms):
         lost_ranges.put_active_gap(ranges, count, image)
         _report_loss(state, slot, now_ms)
         count += 1
-        # A repeated NAK is no work, so that the agent idles although a gap remains.
+        # A repeated NAK does not count as work, so the agent idles although a gap remains.
         work_count += int(image.gap_naks == 1)
     if count > 0:
         publication_image.publish_lost_ranges(state.image_words, slot, count)

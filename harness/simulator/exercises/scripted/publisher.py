@@ -29,7 +29,7 @@ PORT, CUBIC_PORT, OWN_PORT = PORTS["scripted-publisher"]
 UNDER_RUNS, OVER_RUNS = 12, 13
 """Ids of system counters."""
 ELICITED_NS = 100 * NS_PER_MS
-"""Longer than a driver takes to ask for a SETUP."""
+"""Longer than a driver takes to elicit a SETUP."""
 INTERVAL_NS = 20 * NS_PER_MS
 START = 3 * TERM
 FIRST_WINDOW = 10 * MTU
@@ -38,7 +38,7 @@ FIRST_WINDOW = 10 * MTU
 
 def scripted_publisher(site: Site) -> Routine[None]:
     """Send a stream's end before its beginning, data beyond the window, heartbeats from a term that
-    is over, a stream that nobody subscribes to any more, and a stream whose receiver controls
+    is over, a stream without remaining subscriptions, and a stream whose receiver controls
     congestion.
     """
     near, far = site.near, site.far

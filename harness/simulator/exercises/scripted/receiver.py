@@ -1,5 +1,5 @@
 """Exercise of a driver whose receiver is a script: NAKs that no driver sends, and a receiver that
-asks for a stream that is over.
+elicits the SETUP of a stream that has ended.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ NAK_WINDOWS = 4
 """Number of windows that a publication to a group retransmits at once. Source: Aeron 1.53."""
 INITIAL_WINDOW = 128 * KIB
 LONG = 640 * KIB
-"""Length of a NAK that asks for more than that, all of it in one term."""
+"""Length of a NAK that requests more than that, all of it in one term."""
 SOON_NS = 50 * NS_PER_MS
 """Longer than an answer takes, and shorter than the time between two heartbeats."""
 LINGER_NS = 100 * NS_PER_MS
@@ -39,8 +39,8 @@ SETUP_NS = 150 * NS_PER_MS
 
 
 def scripted_receiver(site: Site) -> Routine[None]:
-    """Ask a publication for parts of frames, for padding and for more than it may send at once, and
-    for a SETUP before and after its end.
+    """Request parts of frames, padding and more than may be sent at once from a publication, and
+    elicit a SETUP before and after its end.
     """
     near, far = site.near, site.far
     socket = far.socket(PORT)
@@ -68,8 +68,8 @@ def _has_received(receiver: ScriptedReceiver, end: int) -> Wait:
 def _within_frames(
     near: Party, publication: Publication, receiver: ScriptedReceiver
 ) -> Routine[None]:
-    """A NAK for zeros within a frame is answered by nothing, which is no retransmit. One for an
-    aborted message is answered by padding alone.
+    """A NAK for zeros within a frame causes no retransmit. One for an aborted message is answered
+    by padding alone.
     """
     require(offer(publication, bytes(LENGTH)), "a message of zeros to be accepted")
     claim = publication.try_claim(LENGTH)
@@ -117,7 +117,7 @@ def _after_the_end(
     receiver.status(end, WINDOW, flags=layout.SM_FLAG_SEND_SETUP)
     yield near.pause(SETUP_NS)
     receiver.poll()
-    require(receiver.setup_count, "a SETUP for a receiver that asks for one")
+    require(receiver.setup_count, "a SETUP for a receiver that elicits one")
     publication.close()
     yield Wait(lambda: receiver.poll() and receiver.is_at_end_of_stream, "the end of the stream")
     receiver.forget()

@@ -1,4 +1,4 @@
-"""Check that nobody but the client writes its heartbeat counter.
+"""Check that only the client writes its heartbeat counter.
 
     client     now      now + 0.5 s      now + 1 s       each keepalive interval
     driver     ^ first command           reads it, and frees what a silent client had
@@ -60,7 +60,7 @@ def heartbeats_of_clients(evidence: Evidence, traffics: list[TrafficCase]) -> li
             text = "not compared: in real time, clients can be late"
             findings.append(passed(WRITTEN, text, host.name, evidence=where))
         else:
-            text = f"the heartbeats of {len(clients)} clients are their own"
+            text = f"each of {len(clients)} heartbeat counters was written only by its client"
             findings.append(passed(WRITTEN, text, host.name, evidence=where))
     return findings
 
@@ -95,7 +95,7 @@ def _wrong(counted: HostCounters, client: CounterFacts, stepped_ns: list[int]) -
     if len(short):
         return (
             f"the heartbeat of client {client.registration_id} changed {len(short)} times within "
-            f"less than {INTERVAL_MS - SLACK_MS} ms, {int(short.min())} ms at least, expected "
-            f"{INTERVAL_MS} ms"
+            f"less than {INTERVAL_MS - SLACK_MS} ms, the shortest time was {int(short.min())} ms, "
+            f"expected {INTERVAL_MS} ms"
         )
     return ""

@@ -1,6 +1,6 @@
 """Check that the loss report of a receiving driver agrees with the capture at its host.
 
-    arrived   |####|    gap    |####|          bytes that NAKs asked for, each counted once
+    arrived   |####|    gap    |####|          bytes that NAKs requested, each counted once
               NAK  [-----------)                 <=  bytes lost according to the report
               NAK  [------)  (a part is left)    <=  bytes of all gaps that could be detected
 
@@ -50,9 +50,9 @@ LENGTH_MAX = 1 << 24
 
 
 def loss_report_agrees(evidence: Evidence, traffic: TrafficCase) -> Finding:
-    """The loss report counts each byte that NAKs asked for once, and no others than those of gaps,
-    names the stream and its source, and in a simulation has the times of the first and last NAK,
-    and an observation for each NAK for new bytes.
+    """The loss report counts each byte that NAKs requested exactly once, and no bytes outside of
+    gaps; it names the stream and its source; and in a simulation it has the times of the first and
+    last NAK, and an observation for each NAK for new bytes.
     """
     found = all_or_missing(
         evidence.wire(traffic),
@@ -185,7 +185,7 @@ def _miscounted(loss: Loss, wire: Wire) -> str:
         return ""
     return (
         f"the loss report has {loss.observation_count} observations, but {most} NAKs were for "
-        "bytes that no earlier one had asked for"
+        "bytes that no earlier one had requested"
     )
 
 

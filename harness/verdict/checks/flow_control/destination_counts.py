@@ -1,7 +1,7 @@
 """What is wrong with the number of destinations of a publication with control-mode=dynamic.
 
     SM of b        |   |   |                          5 s after its last status message, a
-    SM of c        |   |   |   |   |   |   |   |      receiver is no destination any more
+    SM of c        |   |   |   |   |   |   |   |      receiver is no longer a destination
     mdc-num-dest   1 2 ......................1
 
 Compared in a simulation: only there, nothing but the driver can be late.
@@ -16,7 +16,7 @@ from windtunnel.harness.verdict.core.wire import Wire, status_messages
 
 DYNAMIC = "dynamic"
 TIMEOUT_NS = 5_000_000_000
-"""Time after which a silent receiver is no destination. Source: Aeron 1.53."""
+"""Time after which a silent receiver is no longer a destination. Source: Aeron 1.53."""
 TOLERANCE_NS = 500_000_000
 """Ours and the real C driver remove a receiver 20 ms after its timeout. Before a receiver knows the
 session, its status messages are not among the stream's.

@@ -38,7 +38,7 @@ from windtunnel.harness.verdict.core.virtual import is_virtual
 SPACED = "feedback_spaced"
 
 ELICIT_INTERVAL_NS = 1_000_000_000
-"""Time after which a receiver asks for a SETUP again. Source: Aeron 1.53,
+"""Time after which a receiver elicits a SETUP again. Source: Aeron 1.53,
 AERON_DRIVER_RECEIVER_PENDING_SETUP_TIMEOUT_NS."""
 TIMEOUT_SETTING = "AERON_RCV_STATUS_MESSAGE_TIMEOUT"
 _WAY = (
@@ -49,7 +49,7 @@ _WAY = (
 
 
 def feedback_spaced(evidence: Evidence, traffics: list[TrafficCase]) -> list[Finding]:
-    """A receiver asks for the same SETUP at most once per second, and repeats a rejection at most
+    """A receiver elicits the same SETUP at most once per second, and repeats a rejection at most
     once per status message timeout.
     """
     case = evidence.case

@@ -1,1 +1,1 @@
-"""Checks of streams that applications send, whose content and lifetime nobody here has planned."""
+"""Checks of streams that applications send, whose content and lifetime are not planned."""

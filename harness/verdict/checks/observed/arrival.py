@@ -29,7 +29,7 @@ from windtunnel.harness.verdict.views.series import contiguous_by
 
 ARRIVED = "observed_data_arrived"
 EOS = "observed_end_of_stream"
-UNREAD = "nobody there subscribed to the stream at its channel"
+UNREAD = "no client there subscribed to the stream on its channel"
 
 
 def observed_data_arrived(evidence: Evidence, traffic: TrafficCase) -> Finding:
@@ -63,9 +63,9 @@ def observed_data_arrived(evidence: Evidence, traffic: TrafficCase) -> Finding:
         text = f"all {end - start} bytes from position {start} to {end} arrived, as they were sent"
         return passed(ARRIVED, text, traffic.id, evidence=where, facts={"bytes": end - start})
     text = f"the data from position {whole} on never arrived completely; {end} was the end of "
-    is_asked_for = len(wire.naks(wire.feedback_sent)) > 0
-    if has_ended(wire) and traffic.found and not is_asked_for:
-        text += "the stream; nothing was asked for again, so the stream may be unreliable: name it "
+    is_requested = len(wire.naks(wire.feedback_sent)) > 0
+    if has_ended(wire) and traffic.found and not is_requested:
+        text += "the stream; no NAK was sent, so the stream may be unreliable: name it "
         text += "in `observe` with its channel"
         return Finding(ARRIVED, Outcome.INCONCLUSIVE, text, traffic.id, where, position=whole)
     if has_ended(wire):

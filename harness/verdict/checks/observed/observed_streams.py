@@ -156,8 +156,8 @@ def _replaced_image(evidence: Evidence, flow: TrafficCase) -> str:
 
 
 def unread_notes(findings: Sequence[Finding]) -> Iterator[str]:
-    """Yield a note if no stream was found, and one if no data was sent since nobody subscribed, for
-    the reason of a verdict.
+    """Yield a note if no stream was found, and one if no data was sent because there was no
+    subscriber, for the reason of a verdict.
     """
     yield from (each.text for each in findings if each.name == NAME and NO_STREAM in each.text)
     names = [each.about for each in findings if arrival.UNREAD in each.text]

@@ -103,7 +103,7 @@ def naks_in_time(evidence: Evidence, traffic: TrafficCase) -> Finding:
     if problem:
         return failed(IN_TIME, problem, traffic.id, evidence=where, facts=facts)
     known = gaps[gaps != _UNKNOWN_NS]
-    text = f"{len(known)} gaps were asked for"
+    text = f"{len(known)} gaps were requested"
     if len(known):
         text += f" {int(known.min())} to {int(known.max())} ns after they could be found"
     return passed(IN_TIME, text, traffic.id, evidence=where, facts=facts)
@@ -165,7 +165,7 @@ def _what(number: int) -> str:
 def _all_gaps(
     wire: Wire, start: int, delays: _Delays, pauses: Pauses
 ) -> tuple[NDArray[np.int64], str]:
-    """Return the delay of the first NAK of each gap, and what is wrong, if each gap is asked for.
+    """Return the delay of the first NAK of each gap, and what is wrong, if each gap is requested.
 
     A gap here is a run of frames that were missing when the same packet showed them to be.
     """
@@ -191,7 +191,7 @@ def _all_gaps(
             return np.array(waits), f"{text}found, expected a delay of {delays.least_ns} ns"
         due_ns = int(pauses.due_ns(np.array([since_ns]), delays.most_ns + SLACK_NS)[0])
         if min(int(came_ns[at]), last_ns) > due_ns and since_ns + wait_ns > due_ns:
-            text = f"position {place} was not asked for until {due_ns - since_ns} ns after its gap"
+            text = f"position {place} was not requested until {due_ns - since_ns} ns after its gap"
             return np.array(waits), f"{text} could be found, while it was missing"
     lost = Lost(places[is_lost], came_ns[is_lost], times_ns, starts, ends)
     problem = late_retry(
@@ -218,7 +218,7 @@ def _too_early_for_a_group(waits: NDArray[np.int64]) -> str:
         most = interval(len(waits), expected, CONFIDENCE)[1]
         if early > most:
             return (
-                f"{early} of {len(waits)} gaps were asked for within {int(below_ns)} ns, expected "
+                f"{early} of {len(waits)} gaps were requested within {int(below_ns)} ns, expected "
                 f"at most {most} with the random delays of a group"
             )
     return ""

@@ -127,7 +127,7 @@ def resent_too_soon(wire: Wire, least_ns: int) -> tuple[int, int] | None:
     order = np.lexsort((wire.sent.frames["time_ns"], wire.sent.starts))
     starts = wire.sent.starts[order]
     times_ns = wire.sent.frames["time_ns"][order].astype(np.int64)
-    # The first transmission of a frame is no retransmit.
+    # The first transmission of a frame is not a retransmit.
     both = (starts[2:] == starts[1:-1]) & (starts[1:-1] == starts[:-2])
     since_ns = np.diff(times_ns)[1:]
     soon = np.flatnonzero(both & (since_ns < least_ns))

@@ -1,4 +1,4 @@
-"""Check of the sender's round-trip measurements: when it asks, who answers, and what it concludes.
+"""Check of the sender's round-trip measurements: its requests, their replies, and the result.
 
     sender    request ---------- NAK     request (100 ms after the reply at the earliest)
                  |       reply    |         |                          snd-rtt = smoothed times

@@ -1,4 +1,4 @@
-"""The frames that answer those which a fault rule has met, among the frames that left a host.
+"""The frames that answer those which a fault rule has matched, among the frames that left a host.
 
     rule meets DATA 4096..5504        time |---------- within ----------|
     NAKs that leave b for a               4096..5504    4096..6912         8192..9600
@@ -26,7 +26,7 @@ _TERM = (*_SESSION, "term_id")
 
 
 class Answers:
-    """The frames of one type that a host has sent, as answers to frames that a rule has met."""
+    """The frames of one type that a host has sent, as answers to frames that a rule has matched."""
 
     def __init__(self, sent: Frames, then: str) -> None:
         """Take the frames of type `then` among those that a host has sent."""

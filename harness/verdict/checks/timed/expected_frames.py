@@ -1,4 +1,4 @@
-"""Check of a scenario's timed expectations: what a fault rule has met is answered in time.
+"""Check of a scenario's timed expectations: what a fault rule has matched is answered in time.
 
     middlebox: rule applies ----- at most `within` -----> the answer leaves its host
                                                           (pauses of its driver do not count)
@@ -47,7 +47,7 @@ TRAFFIC_PHASE = "traffic"
 
 @dataclass(frozen=True)
 class _Compared:
-    """The frames that a rule has met, and how each was answered."""
+    """The frames that a rule has matched, and how each was answered."""
 
     met: Records
     due_ns: list[int]
@@ -61,7 +61,7 @@ class _Compared:
 
 
 def expected_frames(evidence: Evidence, arguments: Mapping[str, Any]) -> list[Finding]:
-    """Each frame that a fault rule has met is followed in time by the frames that the scenario
+    """Each frame that a fault rule has matched is followed in time by the frames that the scenario
     expects, such as a NAK of its range.
     """
     expected = parse_expectation(arguments)
@@ -88,7 +88,7 @@ def expected_frames(evidence: Evidence, arguments: Mapping[str, Any]) -> list[Fi
         for each in (evidence.folder.decisions, evidence.folder.capture(expected.from_host))
     )
     if len(met) == 0:
-        text = f"rule {expected.after} met no frame between {' and '.join(sorted(ends))}"
+        text = f"rule {expected.after} matched no frame between {' and '.join(sorted(ends))}"
         return [
             Finding(
                 NAME,
@@ -107,8 +107,8 @@ def expected_frames(evidence: Evidence, arguments: Mapping[str, Any]) -> list[Fi
 
 
 def _unknown_name(expected: FrameExpectation, case: Case) -> str:
-    """Return which name of an expectation the case lacks, or an empty string. A run folder may come
-    from somebody else, and a name of a host is part of a path.
+    """Return which name of an expectation the case lacks, or an empty string. A run folder may be
+    untrusted, and a name of a host is part of a path.
     """
     hosts, rules = [each.name for each in case.hosts], [each.id for each in case.faults]
     for argument, name, known in (
@@ -156,7 +156,7 @@ def _finding(
     more: dict[str, Any] = {"evidence": where, "facts": facts}
     answer = f"{expected.then} from {expected.from_host} to {expected.to_host}"
     if not compared.wrong and not compared.unknown:
-        text = f"{counted(total, 'frame')} that {expected.after} met: "
+        text = f"{counted(total, 'frame')} that {expected.after} matched: "
         if expected.count == 0:
             text += f"no {answer} within {within}"
         else:
@@ -170,7 +170,7 @@ def _finding(
     facts |= {"decided_ns": decided_ns, "due_ns": compared.due_ns[index]}
     if position != NO_POSITION:
         more["position"] = position
-    text = f"{_frame_text(case, met)}, which {expected.after} met at {decided_ns} ns"
+    text = f"{_frame_text(case, met)}, which {expected.after} matched at {decided_ns} ns"
     if compared.wrong:
         text += f": {_wrong_text(expected, answer, compared, answers, index)}"
         many = f"{len(compared.wrong)} of {counted(total, 'frame')}: "

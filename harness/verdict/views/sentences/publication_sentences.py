@@ -1,4 +1,4 @@
-"""Sentences about what held a publication back: offers that it refused, and the receiver's window.
+"""Sentences about what delayed a publication: offers that it refused, and the receiver's window.
 
 the publisher fell 4.98 s behind its pace
 the publication refused offers for 9.3 s: back pressure 8.2 s, not connected 1.1 s

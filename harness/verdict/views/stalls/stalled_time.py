@@ -39,8 +39,8 @@ def stalls(
 
     Shapes: messages, times_ns int64[n]: index and time of each delivered message, in order;
             due_ns int64[m]: time of each planned message's first offer
-    Units:  `ended_ns`: until when the subscriber waited in vain for the message after the last one
-            that it received, or 0 if there is none
+    Units:  `ended_ns`: when the subscriber stopped waiting for the message after the last one that
+            it received, which never arrived, or 0 if there is none
     """
     base_ns = int((times_ns - due_ns[messages]).min())
     if ended_ns:

@@ -112,7 +112,7 @@ def test_a_value_that_cannot_be_printed_is_refused(bad):
         ChannelUri("udp", (bad,))
 
 
-def test_typed_look_ups_give_none_for_an_absent_key_and_name_a_bad_one():
+def test_typed_lookups_return_none_for_an_absent_key_and_reject_a_bad_value():
     channel = uri.parse("aeron:udp?s=2k|d=3us|b=true|i=-5|j=0x10")
     assert (channel.size("s"), channel.duration_ns("d"), channel.boolean("b")) == (2048, 3000, True)
     assert (channel.int32("i"), channel.int64("j")) == (-5, 16)

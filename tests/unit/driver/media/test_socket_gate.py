@@ -75,7 +75,7 @@ def test_it_agrees_with_a_check_of_each_socket(sockets, gate):
         assert socket_gate.is_quiet(gate) == (not any(pending[each] for each in watched))
 
 
-def test_an_agent_that_received_something_polls_again_without_asking(sockets, gate):
+def test_a_gate_is_not_quiet_after_a_poll_that_received_something(sockets, gate):
     socket_gate.add(gate, sockets.all[0].fileno())
     socket_gate.after_poll(gate, 3)
     assert not socket_gate.is_quiet(gate)

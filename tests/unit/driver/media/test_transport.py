@@ -150,7 +150,7 @@ def send_to_record(fd, buf, batch, records, links):
     return sent + transport.send_gathered(fd, batch, 0, 1, rec.name, rec.name_length, links)
 
 
-def test_a_name_can_lie_in_a_record():
+def test_a_destination_name_can_be_stored_in_a_record():
     dtype = np.dtype([("name_length", "i8"), ("name", "u1", (28,))])
     records = np.zeros(2, dtype=dtype).view(np.recarray)
     one, two = open_socket("127.0.0.1"), open_socket("127.0.0.1")

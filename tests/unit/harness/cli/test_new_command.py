@@ -49,7 +49,7 @@ def test_without_options_the_link_loses_and_delays(
         (["prices.yaml", *PROGRAMS, "--env", "C=aeron:udp?endpoint=:1"], "single quotes around"),
         (["prices.yaml", *PROGRAMS, "--ready", "c=x"], "no program on host 'c'"),
         (["prices.yaml", *PROGRAMS, "--until", "c"], "no program on host 'c'"),
-        (["prices.yaml", *PROGRAMS, "--until", "a", "--for", "3"], "exclude each other"),
+        (["prices.yaml", *PROGRAMS, "--until", "a", "--for", "3"], "mutually exclusive"),
         (["prices.yaml", *PROGRAMS, "--delay", "5"], "delay"),
     ],
 )

@@ -45,7 +45,7 @@ def test_a_folder_selects_the_files_in_and_below_it_in_order(home: Path, include
 
 
 @pytest.mark.parametrize("document", ["suite.json", "matrix.json", "shrink.json", "run.json"])
-def test_runs_and_hidden_files_are_passed_over(home: Path, included: Path, document: str) -> None:
+def test_runs_and_hidden_files_are_ignored(home: Path, included: Path, document: str) -> None:
     filled(home, "a.yaml", ".cache/b.yaml", ".c.yaml", f"runs/x/{document}", "runs/x/y/s.yaml")
     assert scenarios.find_all((".",), included) == [Path("a.yaml")]
 

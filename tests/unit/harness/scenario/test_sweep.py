@@ -109,7 +109,7 @@ def test_long_and_equal_names_are_numbered(file: Path) -> None:
         ("{loose: [5%]}", "11:17: loose: unknown key"),
         ("{name: [x]}", "11:16: expected an impairment"),
         ("{applications.feed.env.X: ['1']}", "11:35: cannot set applications.feed.env.X: "),
-        ("{seeds.root.x: [1]}", "11:24: cannot set seeds.root.x: seeds.root is no table"),
+        ("{seeds.root.x: [1]}", "11:24: cannot set seeds.root.x: seeds.root is not a table"),
         ("{a..b: [1]}", "11:16: expected an impairment"),
     ],
 )

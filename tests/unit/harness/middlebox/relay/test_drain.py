@@ -50,7 +50,7 @@ def test_impairments_of_netem_are_not_waited_for():
     assert limit_of(backend="netem", delay_ns=30 * S) == DRAIN_NS_MIN
 
 
-def test_is_over_before_the_relay_would_be_killed():
+def test_the_drain_limit_is_below_the_stop_timeout():
     endless = limit_of(rate_bits_per_s=1000, queue_packets=10_000)
     assert endless == DRAIN_NS_MAX < STOP_TIMEOUT_S * S
 

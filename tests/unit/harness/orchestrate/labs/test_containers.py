@@ -53,7 +53,7 @@ def test_containers_of_compose_up_are_used_inside_only(lab, runs, monkeypatch):
 
 
 @pytest.mark.full
-def test_inside_no_engine_is_needed_and_nothing_is_left_over(tmp_path, monkeypatch):
+def test_a_run_inside_a_container_needs_no_engine_and_has_no_leftovers(tmp_path, monkeypatch):
     monkeypatch.setenv(containers.INSIDE_VARIABLE, "1")
     monkeypatch.setenv(precompile.CACHE_VARIABLE, str(tmp_path))
     (tmp_path / precompile.mark_name(tmp_path)).touch()
@@ -61,7 +61,7 @@ def test_inside_no_engine_is_needed_and_nothing_is_left_over(tmp_path, monkeypat
     containers.require()
 
 
-def test_inside_kernels_are_compiled_before_the_first_run(tmp_path, monkeypatch):
+def test_inside_a_container_kernels_are_compiled_before_the_first_run(tmp_path, monkeypatch):
     monkeypatch.setenv(containers.INSIDE_VARIABLE, "1")
     monkeypatch.setenv(precompile.CACHE_VARIABLE, str(tmp_path))
     filled = []

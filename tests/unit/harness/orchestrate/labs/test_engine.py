@@ -21,7 +21,7 @@ def test_missing_engine_is_reported_with_its_address(no_engine):
         containers.require()
 
 
-def test_without_an_engine_nothing_is_left_over():
+def test_without_an_engine_there_are_no_leftovers():
     assert containers.remove_leftovers() == []
 
 

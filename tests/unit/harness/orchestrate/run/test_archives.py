@@ -46,7 +46,7 @@ def test_the_settings_are_an_archives(tmp_path):
     assert settings.connect_timeout_ns == settings.message_timeout_ns == 30_000_000_000
 
 
-def test_a_driver_beside_an_archive_asks_for_a_gap_once_a_millisecond():
+def test_a_driver_beside_an_archive_repeats_a_nak_once_per_millisecond():
     variables = archives.driver_variables([ARCHIVE], ARCHIVE.host)
     context = from_environment(variables)
     assert context.nak_unicast_delay_ns * context.nak_unicast_retry_delay_ratio == 1_000_000

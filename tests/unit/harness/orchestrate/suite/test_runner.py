@@ -537,7 +537,7 @@ while :; do sleep 0.01; done
 """
 
 
-def test_a_capture_is_asked_for_packets_before_its_filter_before_anything_is_sent(bench):
+def test_a_capture_reports_packets_before_its_filter_before_anything_is_sent(bench):
     both = "$(grep -l 'tcpdump: 0' runs/*/*/captures/?.log | wc -l)"
     subscriber = f"[ {both} = 2 ] || exit 9; {local_lab.PROGRAMS['subscriber']}"
     result = bench.run(programs={"capture": SURPRISED, "subscriber": subscriber})

@@ -203,7 +203,7 @@ def test_full_sockets_of_a_reliable_stream_are_only_reported(run):
     run.rcvbuf_errors["b"] = 4
     findings = findings_of(sockets_dropped_nothing, run)
     assert [finding.outcome for finding in findings] == [PASS, PASS]
-    assert "4 datagrams dropped by full socket buffers; this is no failure" in findings[1].text
+    assert "4 datagrams dropped by full socket buffers; this is not a failure" in findings[1].text
 
 
 def test_full_sockets_of_an_unreliable_stream_close_a_gate(tmp_path):

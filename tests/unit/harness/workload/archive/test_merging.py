@@ -96,14 +96,14 @@ def test_an_image_that_the_merge_lacks_is_a_failure_and_other_errors_are_raised(
         read(merge, facts)
 
 
-def test_it_ends_when_asked_to(facts):
+def test_it_stops_on_request(facts):
     stop = Stop()
     stop.request(15)
     with pytest.raises(Stopped):
         read(ScriptedMerge((64,)), facts, stop=stop)
 
 
-def test_it_begins_when_so_much_is_recorded(monkeypatch):
+def test_it_begins_when_the_required_amount_is_recorded(monkeypatch):
     for module in (merging, archive_session):
         monkeypatch.setattr(module, "LOOK_S", 0.0)
     positions, listings = [64, 163, 164], [0, 0, 1]

@@ -61,7 +61,7 @@ def test_the_replay_has_the_terms_of_the_recording(facts):
     assert (facts.start_position, facts.end_position) == (64, 64)
 
 
-def test_it_is_over_when_the_whole_recording_is_sent(facts):
+def test_it_ends_when_the_whole_recording_is_sent(facts):
     archive = ScriptedArchive(
         (-1, []), (-1, [counter(96)]), (-1, [counter(256)]), (256, [counter(256)])
     )
@@ -97,7 +97,7 @@ def test_an_error_response_of_the_archive_is_an_error(facts):
         follow(archive, facts)
 
 
-def test_it_ends_when_asked_to(facts):
+def test_it_stops_on_request(facts):
     stop = Stop()
     stop.request(15)
     with pytest.raises(Stopped):

@@ -51,7 +51,7 @@ def follow(*turns, stop=None):
     return facts.own_recordings, archive.turns
 
 
-def test_it_is_over_when_the_replication_has_ended_and_the_copy_has_stopped():
+def test_it_ends_when_the_replication_has_ended_and_the_copy_has_stopped():
     (copy,), left = follow(
         (None,),
         (0, RecordingSignal.REPLICATE),
@@ -74,7 +74,7 @@ def test_an_error_of_the_archive_is_an_error():
         follow((None, ArchiveError("no connection")))
 
 
-def test_it_ends_when_asked_to():
+def test_it_stops_on_request():
     stop = Stop()
     stop.request(15)
     with pytest.raises(Stopped):

@@ -348,7 +348,9 @@ def test_an_image_with_data_lingers_for_the_liveness_timeout(driver):
     assert sessions_of(driver, State.LINGER) == {5}
 
 
-def test_a_session_whose_image_gave_way_gets_another_one_even_without_rejoin(driver, no_preference):
+def test_a_session_whose_image_was_displaced_gets_another_one_even_without_rejoin(
+    driver, no_preference
+):
     driver.add(AddSubscription, f"aeron:udp?endpoint={place(0)}|rejoin=false")
     driver.turn(4)
     for session in range(100, 100 + FIRST_MAX):

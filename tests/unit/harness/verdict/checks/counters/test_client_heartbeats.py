@@ -56,7 +56,7 @@ def finding_of(run, steps_ms, last=(), ids=(CLIENT, CLIENT, 0)):
 def test_heartbeats_each_half_second_are_a_pass(run, steps_ms):
     finding = finding_of(run, steps_ms)
     assert finding.outcome is PASS
-    assert finding.text == "the heartbeats of 1 clients are their own"
+    assert finding.text == "each of 1 heartbeat counters was written only by its client"
 
 
 def test_a_closed_client_is_0(run):

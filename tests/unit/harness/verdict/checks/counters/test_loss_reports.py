@@ -1,4 +1,4 @@
-"""The loss report counts each byte that NAKs asked for once, and names the stream."""
+"""The loss report counts each byte that NAKs requested exactly once, and names the stream."""
 
 import struct
 

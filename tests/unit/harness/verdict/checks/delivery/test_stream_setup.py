@@ -131,7 +131,7 @@ def test_a_setup_that_one_reader_requested_is_sent_to_all(run, monkeypatch, aski
     assert {each.outcome for each in of_group(run).values()} == {Outcome.PASS}
 
 
-def test_a_late_reader_needs_no_setup_before_it_asks(run, monkeypatch):
+def test_a_late_reader_needs_no_setup_before_it_elicits_one(run, monkeypatch):
     join(run, monkeypatch, first="c")
     joins_ns = first_ns(run, "SM") + 4 * INTERVAL_NS
     run.packets["a"] = [

@@ -72,7 +72,7 @@ def test_data_that_is_read_later_was_not_read_by_then(run):
 @pytest.mark.parametrize(
     ("stride", "outcome"), [(WINDOW // 4, Outcome.FAIL), (WINDOW // 4 + 32, Outcome.PASS)]
 )
-def test_a_stride_is_over_a_quarter_of_the_window(run, stride, outcome):
+def test_a_stride_must_exceed_a_quarter_of_the_window(run, stride, outcome):
     third, fourth, fifth = messages(run)[2:5]
     set_position(fourth, position_of(third) + stride)
     set_position(fifth, position_of(fourth) + WINDOW)

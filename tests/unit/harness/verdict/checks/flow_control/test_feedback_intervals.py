@@ -79,7 +79,7 @@ def test_one_request_per_second_and_one_more_are_permitted(run, times_ms, outcom
         assert finding.text.startswith(f"{len(times_ms)} requests for a SETUP")
 
 
-def test_the_finding_says_how_early_which_request_was(run):
+def test_the_finding_names_the_requests_and_how_early_they_were(run):
     for each in (0, 10, 20):
         elicit_setup(run, each)
     assert finding_of(run).text == (
@@ -135,14 +135,16 @@ def test_a_missing_capture_is_inconclusive(run):
         ({"fidelity": "netns"}, 0, PASS),
     ],
 )
-def test_a_socket_that_is_opened_once_asks_a_control_address_once(run, changes, session, outcome):
+def test_a_socket_that_is_opened_once_elicits_once_from_a_control_address(
+    run, changes, session, outcome
+):
     for each in (0, 10, 1010):
         elicit_setup(run, each, session=session)
     run.case = run.case.model_copy(update=changes)
     assert finding_of(run).outcome is outcome
 
 
-def test_a_socket_that_is_opened_once_may_ask_each_second(run):
+def test_a_socket_that_is_opened_once_may_elicit_each_second(run):
     for each in (0, 996, 2000):
         elicit_setup(run, each)
     run.case = run.case.model_copy(update={"fidelity": "sim"})

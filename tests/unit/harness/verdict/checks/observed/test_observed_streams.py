@@ -219,7 +219,7 @@ def test_a_stream_without_a_subscriber_is_named(run):
     leave_only_setups(run)
     found = findings_of(run)["observed_data_arrived"]
     assert found.outcome is Outcome.PASS
-    assert found.text.startswith("no data was sent, and b sent no status message: nobody there")
+    assert found.text.startswith("no data was sent, and b sent no status message: no client there")
     (note,) = unread_notes([found])
     assert note.startswith("no data of seen: it had no subscriber")
 

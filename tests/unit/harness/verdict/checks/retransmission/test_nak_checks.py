@@ -198,7 +198,7 @@ def test_a_group_may_repeat_naks_at_any_time_but_not_for_closed_gaps(run):
     assert "after a part of its gap was filled" in finding.text
 
 
-def test_the_channel_may_ask_for_a_longer_delay(run):
+def test_the_channel_may_set_a_longer_delay(run):
     channel = run.traffic.receive + "|nak-delay=10us"
     traffic = run.traffic.model_copy(update={"receive": channel})
     repeat(run, 20, 100_000)

@@ -71,7 +71,7 @@ def delay(run, index, more_ns):
 def test_naks_when_they_are_due_are_a_pass(run):
     finding = finding_of(run)
     assert finding.outcome is PASS
-    assert finding.text.startswith("30 gaps were asked for 500000 to 500000 ns")
+    assert finding.text.startswith("30 gaps were requested 500000 to 500000 ns")
     assert finding.facts == {"gaps": 30}
 
 
@@ -172,7 +172,7 @@ def test_random_delays_of_a_group_are_a_pass(run):
 def test_a_group_without_random_delays_is_reported(run):
     finding = finding_of(in_group(run, [WAIT_NS] * 30))
     assert finding.outcome is FAIL
-    assert finding.text.startswith("30 of 30 gaps were asked for within 38")
+    assert finding.text.startswith("30 of 30 gaps were requested within 38")
 
 
 def test_a_group_waits_at_most_the_maximum_backoff(run):

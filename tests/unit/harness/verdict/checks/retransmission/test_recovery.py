@@ -117,7 +117,7 @@ def test_a_counter_that_is_off_by_one_is_reported(reliable, name, deviation):
 @pytest.mark.parametrize(
     ("missed", "outcome"), [(2, Outcome.PASS), (3, Outcome.FAIL), (-1, Outcome.FAIL)]
 )
-def test_dropped_naks_excuse_just_as_many(reliable, missed, outcome):
+def test_dropped_naks_excuse_an_equal_number_of_missing_ones(reliable, missed, outcome):
     extend_run(reliable)
     reliable.rcvbuf_errors["a"] = 2
     for name in ("snd-naks-received", "a/6"):

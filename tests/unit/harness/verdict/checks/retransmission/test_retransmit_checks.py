@@ -72,7 +72,7 @@ def test_a_nak_answered_twice_is_reported(run):
     assert finding_of(run).outcome is Outcome.PASS
 
 
-def test_a_nak_for_the_neighbour_does_not_ask_for_this_frame(run):
+def test_a_nak_for_the_adjacent_frame_does_not_request_this_frame(run):
     _, position = again(run)
     asked = naks(run)[2]
     asked.payload = nak(position - 64, 64)

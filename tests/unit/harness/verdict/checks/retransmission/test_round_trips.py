@@ -102,7 +102,7 @@ def test_measurements_that_are_due_are_a_pass(run):
 
 
 @pytest.mark.parametrize("driver", ["ours", "aeronmd:/opt/aeronmd"])
-def test_a_sender_without_the_mode_does_not_ask(run, driver):
+def test_a_sender_without_the_mode_sends_no_requests(run, driver):
     if driver == "ours":
         (traffic,) = run.case.traffic
         changed = traffic.model_copy(update={"channel": traffic.channel.removesuffix(RANGES)})

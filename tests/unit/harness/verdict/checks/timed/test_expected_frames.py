@@ -71,7 +71,7 @@ def test_naks_in_time_pass_and_a_limit_below_the_longest_fails(run):
     assert found.text.startswith(f"{waits.count(max(waits))} of {len(waits)} frame")
     assert f"of stream 1001, session {SESSION_ID}, position {found.position}, " in found.text
     assert f"the first one left after {max(waits)} ns" in found.text
-    assert f"met at {found.facts['decided_ns']} ns" in found.text
+    assert f"matched at {found.facts['decided_ns']} ns" in found.text
 
 
 def test_the_whole_range_must_be_requested(run):
@@ -159,7 +159,7 @@ def test_a_rule_that_matched_nothing_is_unknown(run):
     run.decisions.clear()
     found = finding_of(run)
     assert found.outcome is Outcome.INCONCLUSIVE
-    assert found.text == f"rule {run.case.faults[0].id} met no frame between a and b"
+    assert found.text == f"rule {run.case.faults[0].id} matched no frame between a and b"
 
 
 def test_a_paused_driver_has_more_time(run):
@@ -177,7 +177,7 @@ def test_a_paused_driver_has_more_time(run):
     assert finding_of(run, within=within).facts["wrong"] == before - 1
 
 
-def test_it_is_a_check_of_the_verdict_whose_kind_is_timing(run):
+def test_the_verdict_contains_the_check_with_the_kind_timing(run):
     end_late(run)
     finding_of(run, within="1ns")
     (row,) = [each for each in judge(run.path).checks if each.name == NAME]
