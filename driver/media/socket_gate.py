@@ -1,9 +1,9 @@
 """Determines in one system call whether any socket of an agent has received anything.
 
 An idle agent polls its sockets in each duty cycle. A receive call without a datagram takes 270 ns,
-and there is one for each socket; asking an epoll instance about all of them takes 90 ns. An agent
-that received something in its last poll does not ask. An agent whose idle strategy sleeps is woken
-by a datagram.
+and there is one for each socket; querying an epoll instance for all of them takes 90 ns. An agent
+that received something in its last poll skips the query. An agent whose idle strategy sleeps is
+woken by a datagram.
 
     add, remove    --> epoll instance <-- arriving datagrams, errors
     is_quiet, park <--+

@@ -35,10 +35,9 @@ from windtunnel.driver.media.system_message import (
 TRUNCATED = 0x20
 """The MSG_TRUNC flag of a received message."""
 BATCH_LENGTH = 1 << 17
-"""Number of bytes that a receive asks a socket for, if the messages are as long as the last ones.
-"""
+"""Number of bytes that a receive call requests, if the messages are as long as the last ones."""
 MESSAGES_MIN = 2
-"""Minimum number of messages that a receive asks a socket for."""
+"""Minimum number of messages that a receive call requests."""
 
 
 class SendBatch(NamedTuple):
@@ -186,8 +185,8 @@ def send_frame(fd, buf, at, length, name, name_length, links):
 def receive(fd, batch, links):
     """Receive the pending datagrams of a socket or mailbox, up to the size of the batch.
 
-    After long messages, it asks a socket for few, so that their slots are still in the cache when
-    the next ones are received.
+    After long messages, it requests few from a socket, so that their slots are still in the cache
+    when the next ones are received.
 
     Returns: the number of messages, 0 if there were none, or -errno
     """

@@ -207,7 +207,7 @@ def _make_sender(context: Context, values: np.ndarray, links: object) -> SenderS
 
 
 def open_gates(*states: SenderState | ReceiverState) -> list[select.epoll]:
-    """Let agents ask in one system call whether any of their sockets has received something.
+    """Let agents check with one system call whether any of their sockets has received something.
 
     The states must not outlive the returned objects. Without a descriptor for it, an agent polls
     each socket.

@@ -1,6 +1,6 @@
 """Keeps huge pages out of processes that must not pause.
 
-numpy asks for huge pages for each array from 4 MiB. The first access to one zeroes 2 MiB, which
+numpy requests huge pages for each array from 4 MiB. The first access to one zeroes 2 MiB, which
 took 5 to 10 ms on a virtual machine: the relay, whose tables are reserved but not allocated,
 forwarded nothing meanwhile.
 """

@@ -19,7 +19,7 @@ def rate_unit(rates: Iterable[float]) -> tuple[float, str]:
 
 
 def rate_text(bytes_per_s: float, asked_bytes_per_s: float | None = None) -> str:
-    """Return a rate as text, such as `3.10 MB/s`, or `3.10 of 4.00 MB/s` if one was asked for."""
+    """Return a rate as text, such as `3.10 MB/s`, or `3.10 of 4.00 MB/s` if one was requested."""
     unit = rate_unit([bytes_per_s])
     if asked_bytes_per_s is None:
         return f"{_number(bytes_per_s, unit)} {unit[1]}"

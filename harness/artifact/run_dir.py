@@ -288,7 +288,7 @@ class RunDir:
 
     @property
     def link_requests(self) -> Path:
-        """The path of the changes of links that a live run has asked for."""
+        """The path of the changes of links that a live run has requested."""
         return self.path / "link-requests.json"
 
     @property

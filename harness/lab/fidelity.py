@@ -1,7 +1,7 @@
 """Which fidelity level a test uses, and why a machine cannot use one.
 
-asked for      that one: a test that does not support it is skipped, a machine that lacks it fails
-not asked for  netns, else sim, as far as the test supports them, else the test is skipped
+requested      that one: a test that does not support it is skipped, a machine that lacks it fails
+not requested  netns, else sim, as far as the test supports them, else the test is skipped
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class NotSupported(Exception):
 
 
 class NotPossible(Exception):
-    """Raised if this machine lacks what was asked for explicitly."""
+    """Raised if this machine lacks what was requested explicitly."""
 
 
 def choose(

@@ -245,9 +245,9 @@ def _case_of(item: pytest.Function) -> Any:
 @pytest.fixture
 def windtunnel(request: pytest.FixtureRequest) -> Iterator[Windtunnel]:
     """Opens labs: hosts with media drivers, links between them, and the test's own programs."""
-    # Programs of this machine are not in containers, so that these have to be asked for.
-    is_asked_for = request.config.getoption("--windtunnel-fidelity") is not None
-    supported = ("netns", "compose") if is_asked_for else ("netns",)
+    # Programs of this machine are not in containers, so containers must be requested explicitly.
+    is_requested = request.config.getoption("--windtunnel-fidelity") is not None
+    supported = ("netns", "compose") if is_requested else ("netns",)
     fidelity = chosen_fidelity(request.config, supported, "a lab")
     from windtunnel.harness.lab.labs_of_test import Windtunnel as Labs
 

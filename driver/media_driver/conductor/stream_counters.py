@@ -95,7 +95,7 @@ RETRANSMIT_COUNTERS = (
     SENDER_ROUND_TRIP_TIME,
 )
 """Type ids of the further counters of a publication with retransmit ranges: ranges in use, bytes
-that NAKs asked for while their retransmit was under way, and nanoseconds."""
+that NAKs requested while their retransmit was under way, and nanoseconds."""
 IPC_COUNTERS = NETWORK_COUNTERS[:2]
 """Type ids of an IPC publication's counters, in the order of its counter ids."""
 _FROM_ZERO = (SENDER_BACK_PRESSURE, SENDER_NAKS_RECEIVED, *RETRANSMIT_COUNTERS)

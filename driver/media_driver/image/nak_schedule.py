@@ -96,7 +96,7 @@ def on_packet(image, gaps, packet_ns):
 @kernel
 def on_first_measurement(image, gaps, now_ns):
     """Replace the assumed repair time by the measured one, if it is shorter, in the deadlines of
-    all gaps that were asked for.
+    all gaps that were requested.
     """
     repair_ns = _repair_ns(image)
     for row in range(image.gap_count):
@@ -118,7 +118,7 @@ def _retry_delay_ns(image, gap):
     image.gap_naks = 0
     delay_ns = _minimum_ns(image, _doubled_ns(image, gap))
     if image.nak_is_random:
-        # The random part keeps the receivers of a group apart, so that one of them asks first.
+        # The random part spreads the NAKs of a group's receivers, so that one is sent first.
         return delay_ns + nak_delay.next_delay_ns(image, True)
     return delay_ns
 

@@ -17,7 +17,7 @@ from windtunnel.driver.kernels.jit import kernel
 
 RANGES_MAX = 1024
 """Maximum number of ranges of a publication. It limits memory and time if NAKs are forged. A range
-for which there is no free record is not sent again until another NAK asks for it."""
+for which there is no free record is not sent again until another NAK requests it."""
 
 RETRANSMIT_RANGE = np.dtype(
     (

@@ -3,10 +3,10 @@
     sender  --- RTTM, request: timestamp ---->  receiver
             <-- RTTM, reply: timestamp -------
 
-A sender asks its receiver when it is connected, and again after NAKs. Only the reply to the last
-request is used. A retransmit that left a round trip ago has arrived or is lost; NAKs that arrive
-earlier were sent before it arrived. A group has many round-trip times, and each of its receivers
-would reply, so its sender does not ask.
+A sender sends a request when its receiver has connected, and again after NAKs. Only the reply to
+the last request is used. A retransmit that left a round trip ago has arrived or is lost; NAKs that
+arrive earlier were sent before it arrived. A group has many round-trip times, and each of its
+receivers would reply, so its sender sends no requests.
 """
 
 from windtunnel.driver.base.system import NS_PER_MS, NS_PER_SECOND
@@ -75,8 +75,8 @@ def on_reply(state, slot, echo_timestamp_ns, now_ns):
 def linger_ns(pub):
     """Return how long NAKs for a retransmitted range are ignored.
 
-    A receiver with NAKs for all gaps asks again later than that, see `nak_schedule`, and is
-    answered. The configured linger time is the minimum.
+    A receiver with NAKs for all gaps repeats its NAK later than that, see `nak_schedule`, and
+    gets a retransmit. The configured linger time is the minimum.
     """
     if pub.rtt_ns == 0:
         return pub.retransmit_linger_ns

@@ -1,7 +1,7 @@
 """Replay of a run that a program controlled, such as a test with a lab, or `windtunnel lab`.
 
     lab-requests.json + the user's programs --> a lab with the same hosts, links and drivers, which
-                                                is asked for the same at the same times
+                                                gets the same requests at the same times
 
 The run folder records when a link changes, and when a program is started, paused or stopped. The
 commands of the programs must come from the user, since a run folder is untrusted.

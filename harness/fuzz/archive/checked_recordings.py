@@ -114,10 +114,10 @@ class CheckedClient:
                 recording.ends.append(position)
 
     def acknowledge(self) -> None:
-        """Ask for the recorded positions."""
+        """Query the recorded positions."""
         for recording, _ in self._live:
             position = self.timed(
-                "ask for a position",
+                "query a position",
                 lambda recording=recording: self._archive.recording_position(  # type: ignore[misc]
                     recording.recording_id
                 ),

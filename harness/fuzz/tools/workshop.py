@@ -1,7 +1,7 @@
 """The folder of one worker: copies of the undamaged files, and traps beside them.
 
 work/       copies of the base folders: damaged before each trial, restored after it
-out/        results that a command line asks for
+out/        results that a command line requests
 outside/    a canary file, to which some links lead; nothing may be written or opened here
 cwd/, tmp/  the current and the temporary directory, which must stay empty
 """

@@ -25,8 +25,8 @@ def change_link(
     number: int,
     at_ns: int,
 ) -> LinkChange:
-    """Replace the impairments of a link direction. Returns the change, with the number of the
-    request that asked for it.
+    """Replace the impairments of a link direction. Returns the change, with the number of its
+    request.
     """
     link = link_names.index(case.link)
     counts = impairments.counts[link]

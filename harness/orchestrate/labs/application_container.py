@@ -5,8 +5,8 @@ of its host.
     container of one      [init -> application]                          with each other
 
 It has no capabilities and cannot gain any, does not see the processes of its host, and cannot write
-to the scenario's folder. It is root, unless it asks for another user. Its output goes directly from
-the engine to its log, whose length is limited; the engine stores none of it.
+to the scenario's folder. It is root, unless the scenario names another user. Its output goes
+directly from the engine to its log, whose length is limited; the engine stores none of it.
 """
 
 from __future__ import annotations

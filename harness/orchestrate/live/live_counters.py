@@ -19,7 +19,7 @@ from windtunnel.harness.orchestrate.live.live_scenario import OptionError
 
 @dataclass(frozen=True)
 class Selection:
-    """Which counters a program asks for."""
+    """Which counters a program requests."""
 
     name: str
     """The beginning of the label, such as `sub-pos` or `Bytes sent`."""
@@ -40,7 +40,7 @@ class Selection:
         return f"{self.name}{stream}"
 
     def has(self, counter: CounterFacts) -> bool:
-        """Return whether a counter is one of those asked for."""
+        """Return whether a counter is one of those requested."""
         if not counter.label.startswith(self.name):
             return False
         if self.stream is None and self.session is None:

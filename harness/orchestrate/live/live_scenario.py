@@ -33,7 +33,7 @@ _STAND_IN = {"command": ["true"], "expect": {"ends_by_itself": True}}
 
 
 class OptionError(LabError):
-    """Raised if a program has asked for a lab, a link or an application that cannot be had."""
+    """Raised if a program has requested an invalid lab, link or application."""
 
 
 def live_scenario(options: Mapping[str, Any]) -> Scenario:

@@ -91,7 +91,7 @@ def run_lab(channel: Channel, options: Mapping[str, Any]) -> LabEnd:
 
 
 def _fidelity(options: Mapping[str, Any]) -> Fidelity:
-    """Return the kind of lab that a program has asked for."""
+    """Return the kind of lab that a program has requested."""
     found = options.get("fidelity") or NETNS
     if found == NETNS:
         return NETNS

@@ -77,7 +77,7 @@ def _local(site: Site) -> Routine[None]:
 
 def scripted_responder(site: Site) -> Routine[None]:
     """Announce a response stream twice to a client that has not received its SETUP: each time, the
-    client's driver asks for it.
+    client's driver elicits it.
     """
     near, far = site.near, site.far
     sockets = [far.socket(port) for port in PORTS["scripted-responder"]]
@@ -93,7 +93,7 @@ def scripted_responder(site: Site) -> Routine[None]:
     )
     yield Wait(responder.poll, "a SETUP of a request stream")
     asks = responder.setup_value("flags") & layout.SETUP_FLAG_SEND_RESPONSE
-    require(asks, "a request stream that asks for responses")
+    require(asks, "a request stream with the flag for responses")
     responder.status(0, WINDOW)
     yield connected(asking)
     _elicitations(control)
@@ -101,7 +101,7 @@ def scripted_responder(site: Site) -> Routine[None]:
         responder.response_setup(SESSION)
         yield far.pause(SOON_NS)
         found = _elicitations(control)
-        require(found, f"the driver to ask for the SETUP of a response stream, time {count + 1}")
+        require(found, f"the driver to elicit the SETUP of a response stream, time {count + 1}")
     asking.close()
     answers.close()
     for each in sockets:
@@ -109,7 +109,7 @@ def scripted_responder(site: Site) -> Routine[None]:
 
 
 def _elicitations(control: HostSocket) -> int:
-    """Return how many status messages have asked for the SETUP of the response stream."""
+    """Return how many status messages have elicited the SETUP of the response stream."""
     return sum(
         bool(value_of(each, layout.SM, "flags") & layout.SM_FLAG_SEND_SETUP)
         and value_of(each, layout.SM, "session_id") == SESSION

@@ -7,7 +7,7 @@
     40 ms     f0 f1 f2    f4      3                     [3, 4)
 
 A gap ends at the next frame that has arrived, at the highest known position, or with its term. An
-Aeron receiver asks for the first gap only, and starts its NAK delay again if the gap changes.
+Aeron receiver requests the first gap only, and starts its NAK delay again if the gap changes.
 """
 
 import heapq

@@ -104,8 +104,8 @@ class SubscriptionLinks:
         self.subscriptions: dict[int, Subscription] = {}
         """The clients' subscriptions by registration id."""
         self._links_by_stream: dict[Readable, list[Link]] = {}
-        """The links to each stream, oldest first. Timers ask for them once per stream, so they are
-        not searched for among the links of all subscriptions."""
+        """The links to each stream, oldest first. Timers read them once per stream, without a
+        search through the links of all subscriptions."""
 
     def all(self) -> Iterator[Subscription]:
         """Yield every subscription and every local destination."""

@@ -173,7 +173,7 @@ class ScriptedReceiver:
         )
 
     def nak(self, position: int, length: int) -> None:
-        """Ask for a range again."""
+        """Request a range again."""
         term_id, offset = self._place(position)
         self._send(layout.NAK, term_id=term_id, term_offset=offset, length=length)
 

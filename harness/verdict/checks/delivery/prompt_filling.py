@@ -3,7 +3,7 @@
     arrived   |####|    gap    |####|            t0: a frame beyond the gap shows it
     rcv-pos        ^ - - - - - ^ t1              t1 - t0: at most a few duty cycles
 
-Nothing is asked for, so there is nothing to wait for. An image that waits for evidence fills a gap
+No NAKs are sent, so there is nothing to wait for. An image that waits for evidence fills a gap
 when it is complete, which is compared in a simulation; `pad_only_where_lost` judges that it waits.
 """
 

@@ -4,7 +4,7 @@
     | gap |---- NAK delay ----> NAK ---- retry delay ----> NAK       while the gap is the same
 
     one receiver    the delay is fixed, and a retry is RETRY_RATIO times as long
-    a group         the delay is random, at most the maximum backoff; few receivers ask early
+    a group         the delay is random, at most the maximum backoff; few receivers send it early
 
 After each 16 NAKs for a gap, the driver `ours` doubles the retry delay. If it sends NAKs for all
 gaps, the retries depend on the times of repairs: `naks_paced` judges which are too early, and

@@ -6,7 +6,7 @@
 
 Such a sender retransmits at most DATAGRAMS_PER_TURN datagrams in one duty cycle, then sends new
 data, and continues in the next duty cycle. It does not send again what it sent within the linger
-time. A NAK may ask for several ranges that remain between those under way, and each is counted. The
+time. A NAK may request several ranges that remain between those under way, and each is counted. The
 mode is Windtunnel's: other drivers ignore its channel parameter, and are judged by
 Aeron's rules.
 """

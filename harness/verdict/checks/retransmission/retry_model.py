@@ -71,7 +71,7 @@ class Lost:
         return int(self.came_ns[at]) if is_known else NEVER_NS
 
     def naks_of(self, place: int) -> NDArray[np.intp]:
-        """Return the indices of the NAKs that ask for a position."""
+        """Return the indices of the NAKs that request a position."""
         return np.flatnonzero((self.starts <= place) & (place < self.ends))
 
 

@@ -4,9 +4,10 @@
                  |       reply    |         |                          snd-rtt = smoothed times
     receiver     +--------+       |         +---
 
-A sender with retransmit ranges asks when a receiver has connected and, after a NAK, again. Without
-a reply it waits for 2 s. All other senders, and those of a group, do not ask. A request is answered
-at once, with its timestamp, by receivers and senders of every driver. The mode is Windtunnel's.
+A sender with retransmit ranges sends a request when a receiver has connected, and again after a
+NAK. Without a reply it waits for 2 s. All other senders, and those of a group, send none. A request
+is answered at once, with its timestamp, by receivers and senders of every driver. The mode is
+Windtunnel's.
 """
 
 from collections.abc import Sequence
@@ -88,7 +89,7 @@ def round_trips_measured(evidence: Evidence, traffic: TrafficCase) -> Finding:
     problem = problem or _answers(far, limit_ns) or ("" if is_group else _answers(near, limit_ns))
     asks = has_ranges(evidence, traffic) and not is_group
     if not problem and not asks and near.sent.requests:
-        problem = "the sender asked for its round-trip time, expected no request"
+        problem = "the sender requested its round-trip time, expected no request"
     if not problem and asks:
         problem = _requests(wire, near, limit_ns, is_exact=is_exact)
     values = _round_trip_counters(wire, counted.counters)

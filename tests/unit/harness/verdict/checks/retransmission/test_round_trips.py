@@ -111,7 +111,7 @@ def test_a_sender_without_the_mode_sends_no_requests(run, driver):
         run.manifest.subjects = {"a": SubjectFacts("publisher", driver, "1.53", {})}
     finding = finding_of(run)
     assert finding.outcome is FAIL
-    assert finding.text == "the sender asked for its round-trip time, expected no request"
+    assert finding.text == "the sender requested its round-trip time, expected no request"
     for each in run.measured:
         remove(run, each)
     assert finding_of(run).outcome is PASS
