@@ -14,48 +14,48 @@ run: ## set up, then run the three main scenarios (ARGS="--fidelity netns --seed
 	@.ci/setup.sh run
 	@$(BIN)/windtunnel run $(ARGS)
 
-test: ## set up, then run the tests, but for the longest (ARGS="-k relay")
+test: ## set up, then run all tests except the longest (ARGS="-k relay")
 	@.ci/setup.sh test
 	@.ci/test.sh $(ARGS)
 
-test-full: ## the same with all tests, before an issue is resolved
+test-full: ## set up, then run all tests (required before an issue is resolved)
 	@.ci/setup.sh test
 	@.ci/test.sh --full $(ARGS)
 
-lint: ## style, import contracts and types
+lint: ## check style, import contracts and types
 	@.ci/setup.sh test
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/lint-imports --no-cache
 	@.ci/types.sh
 
-docs: ## the documentation as static pages in build/site
+docs: ## build the documentation as static pages in build/site
 	@.ci/setup.sh test
 	@.ci/docs.sh
 
-format: ## let ruff rewrite what it can
+format: ## fix and format the code with ruff
 	@.ci/setup.sh test
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
-image: ## build the container image, on a base of our own where none can be pulled
+image: ## build the container image, on a local base image if none can be pulled
 	@docker/build.sh
 
-spark-image: ## build the image for the compose profile spark, on top of it
+spark-image: ## build the image for the compose profile spark, on top of the container image
 	@docker/build.sh spark
 
-base-image: ## make that base from Debian packages
+base-image: ## build the local base image from Debian packages
 	@docker/base-image.sh
 
 wheel: ## build the wheel, and a second one with the compiled kernels, into build/wheels
 	@.ci/setup.sh test
 	@.ci/wheel.sh
 
-lock: ## write the lock files anew from pyproject.toml (UPGRADE=1 for the newest versions)
+lock: ## regenerate the lock files from pyproject.toml (UPGRADE=1 for the newest versions)
 	@.ci/setup.sh test
 	@.ci/lock.sh
 
-nightly: lint test-full ## the slow round: without the JIT, with bounds checks, many seeds, the exam
+nightly: lint test-full ## run lint, test-full and slow checks: without the JIT, with bounds checks, many seeds, the exam
 	@NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest tests/unit --timeout 900
 	@NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest tests/unit
 	@nice $(BIN)/python -m tests.fuzz
@@ -73,15 +73,15 @@ nightly: lint test-full ## the slow round: without the JIT, with bounds checks, 
 	@$(BIN)/windtunnel exam
 	@$(BIN)/windtunnel exam --generate 250 --seed $$(date +%Y%m%d) --seeds 1 --jobs 2
 
-bench: ## our driver beside the real C driver, on a quiet machine (ARGS="--only udp-1344")
+bench: ## compare our driver with the real C driver, on a quiet machine (ARGS="--only udp-1344")
 	@.ci/setup.sh test
 	@$(BIN)/windtunnel bench $(ARGS)
 
-bench-start: ## how long a newcomer waits, beside the floors, on a quiet machine
+bench-start: ## measure how long a new user waits, and check the limits, on a quiet machine
 	@.ci/setup.sh test
 	@$(BIN)/python -m tests.bench_start $(ARGS)
 
-clean: ## remove what runs left on this machine, then what the tools left here (run folders stay)
+clean: ## remove what runs and tools left on this machine and in this clone (run folders are kept)
 	@[ ! -x $(BIN)/windtunnel ] || $(BIN)/windtunnel clean
 	@rm -rf build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	@find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +

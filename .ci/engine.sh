@@ -2,7 +2,7 @@
 # A container engine of the CI's own, for as long as its tests run.
 #
 #   .ci/engine.sh start    install what is missing (root on Debian) and start dockerd, unless an
-#                          engine answers already; fails if this machine cannot have one
+#                          engine responds already; fails if this machine cannot run one
 #   .ci/engine.sh stop     stop what `start` started; nothing if it started nothing
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -54,7 +54,7 @@ start() {
   mkdir -p "$state"
   install_missing >"$state/install.log" 2>&1 || { tail -n 5 "$state/install.log" >&2; return 1; }
   # dockerd would start containerd itself, but gives it fifteen seconds, too little for a slow disk.
-  # Their own groups: the CI's shell may be killed by its group, and the engine must stop in order.
+  # Their own groups: the CI's shell may be killed by its group, and the engine must stop cleanly.
   printf 'version = 2\ndisabled_plugins = ["io.containerd.grpc.v1.cri"]\n' >"$state/containerd.toml"
   rm -f "$state/containerd.sock"
   setsid containerd --config "$state/containerd.toml" --address "$state/containerd.sock" \

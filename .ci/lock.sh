@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Writes the lock files anew from pyproject.toml: versions and hashes for every Python and platform
+# Regenerates the lock files from pyproject.toml: versions and hashes for every Python and platform
 # that we support in one file each, no addresses. Needs the network; run by `make lock`.
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Makes this clone ready: the environment .venv, the locked packages, the system packages.
+# Prepares this clone: the environment .venv, the locked packages, the system packages.
 #
 #   .ci/setup.sh run     what `make run` needs
-#   .ci/setup.sh test    what `make test` needs: the same and the tests' own
+#   .ci/setup.sh test    what `make test` needs: the same, and the packages of the tests
 #
 # Idempotent, and quick when nothing changed: a stamp in .venv names the locks it was made from.
 # Root on Debian or Ubuntu gets the missing system packages installed; other users get the
@@ -51,9 +51,9 @@ hint() {
 }
 
 has_command() {
-  # A user's PATH often lacks the administrator's folders, where ip and tcpdump may live.
+  # A user's PATH often lacks the administrator's folders, where ip and tcpdump may be.
   PATH="$PATH:/usr/sbin:/sbin" command -v "$1" >/dev/null && return
-  # Any browser of the family serves; Ubuntu's own chromium package is only a pointer to a snap.
+  # Any Chromium-based browser works; Ubuntu's own chromium package is only a pointer to a snap.
   [ "$1" = chromium ] && { command -v google-chrome || command -v chromium-browser; } >/dev/null
 }
 
@@ -61,7 +61,7 @@ system_packages() {
   local missing=() pair package
   for pair in $commands; do
     package=${pair##*:}
-    # What could not be had here once is not asked for again: it may not exist on this system.
+    # A package that could not be installed once is not tried again: it may not exist here.
     if ! has_command "${pair%%:*}" && ! grep -qsx "lacks $package" "$stamp"; then
       missing+=("$package")
     fi
@@ -88,7 +88,7 @@ system_packages() {
 lock_sum() { cat "$1" pyproject.toml setup.py .ci/setup.sh | sha256sum | cut -d' ' -f1; }
 
 works() {
-  # One that cannot make environments, verify TLS or load C code is no use to us.
+  # A Python that cannot create environments, verify TLS or load C code cannot be used.
   "$1" - "$oldest_minor" "$newest_minor" >/dev/null 2>&1 <<'PY'
 import ctypes, ensurepip, lzma, ssl, sqlite3, sys, sysconfig, venv, zlib
 oldest, newest = int(sys.argv[1]), int(sys.argv[2])
@@ -141,7 +141,7 @@ environment() {
     fill && return
     unsupported || {
       tail -n 5 build/pip.log >&2
-      die "pip failed; the whole story: build/pip.log"
+      die "pip failed: see build/pip.log"
     }
   fi
   local found python
@@ -156,7 +156,7 @@ environment() {
     say "some package has no build for $("$python" -V): passed over"
   done
   tail -n 5 build/pip.log >&2
-  die "packages could not be installed; the whole story: build/pip.log"
+  die "packages could not be installed: see build/pip.log"
 }
 
 current() {

@@ -137,7 +137,7 @@ def _latencies(document: Mapping[str, Any], case: str) -> dict[str, Any]:
         "title": f"{case}: latency of round trips",
         "data": data,
         "layout": {
-            "xaxis": {"type": "log", "title": {"text": "one in so many is slower"}},
+            "xaxis": {"type": "log", "title": {"text": "one in this many is slower"}},
             "yaxis": {"type": "log", "title": {"text": "us"}},
             "margin": {"t": 10},
         },
