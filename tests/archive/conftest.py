@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.archive import gatekeeper
+from tests.archive import credential_authenticator
 from tests.archive.archives import JAR, KINDS, Archive
 from tests.archive.conversation import ControlSession
 
@@ -125,21 +125,25 @@ def short_timeout_archive(archives, kind):
 
 
 @pytest.fixture(scope="session")
-def java_gatekeeper(tmp_path_factory):
-    """The class folder of Gatekeeper.java, or None if there is no Java compiler."""
-    return gatekeeper.compiled(JAR, tmp_path_factory.mktemp("classes"))
+def java_authenticator(tmp_path_factory):
+    """The class folder of CredentialAuthenticator.java, or None if there is no Java compiler."""
+    return credential_authenticator.compiled(JAR, tmp_path_factory.mktemp("classes"))
 
 
 @pytest.fixture
 def authenticated_archive(archives, kind, request):
     """An archive with authentication and a timeout of five seconds."""
-    authenticator = authorisation = "tests.archive.gatekeeper:Gatekeeper"
+    authenticator = authorisation = "tests.archive.credential_authenticator:CredentialAuthenticator"
     class_path = ()
     if kind == "java":
-        classes = request.getfixturevalue("java_gatekeeper")
+        classes = request.getfixturevalue("java_authenticator")
         if classes is None:
             pytest.skip("there is no javac on the PATH to compile an authenticator with")
-        authenticator, authorisation, class_path = "Gatekeeper", "Gatekeeper$Rules", (classes,)
+        authenticator, authorisation, class_path = (
+            "CredentialAuthenticator",
+            "CredentialAuthenticator$Rules",
+            (classes,),
+        )
     settings = {
         "aeron.archive.connect.timeout": "5s",
         "aeron.archive.authenticator.supplier": authenticator,

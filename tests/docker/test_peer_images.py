@@ -80,7 +80,7 @@ QUICK = ("accepts",)
 
 
 @pytest.fixture(scope="module")
-def good(image: str, tmp_path_factory: pytest.TempPathFactory) -> str:
+def good_image(image: str, tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("image")
     shutil.copytree(Path(pyaeron.__file__).parent, folder / "pyaeron")
     shutil.copy(REPOSITORY / "harness" / "bench" / "c_driver.py", folder)
@@ -94,9 +94,9 @@ def build(folder: Path, tag: str, text: str) -> str:
     return f"{NAME}:{tag}"
 
 
-def bad(good: str, folder: Path, name: str) -> str:
+def bad(good_image: str, folder: Path, name: str) -> str:
     entry = json.dumps(["sh", "-c", STARTS[name]])
-    return build(folder, name, f"FROM {good}\nENTRYPOINT {entry}\n")
+    return build(folder, name, f"FROM {good_image}\nENTRYPOINT {entry}\n")
 
 
 def checked(image: str, *options: str) -> tuple[int, dict]:
@@ -121,11 +121,11 @@ def run(folder: Path, name: str, more: str = "") -> tuple[str, dict, RunDir]:
     return result.runs[0].outcome, verdict, run_dir
 
 
-def test_a_valid_image_passes_all_steps(good: str) -> None:
-    code, document = checked(good)
+def test_a_valid_image_passes_all_steps(good_image: str) -> None:
+    code, document = checked(good_image)
     found = [(each["step"], each["outcome"], each["found"]) for each in document["steps"]]
     assert [each[1] for each in found] == ["kept"] * 7, found
-    assert (code, document["kept"], document["image"]) == (0, True, good)
+    assert (code, document["kept"], document["image"]) == (0, True, good_image)
 
 
 def test_a_missing_image_is_reported(image: str) -> None:
@@ -141,34 +141,39 @@ def test_a_missing_image_is_reported(image: str) -> None:
     [*QUICK, *(pytest.param(each, marks=pytest.mark.full) for each in IMAGES if each not in QUICK)],
 )
 def test_the_first_failed_step_of_a_bad_image_is_reported(
-    good: str, tmp_path: Path, name: str
+    good_image: str, tmp_path: Path, name: str
 ) -> None:
     _, step, text = IMAGES[name]
     within = "3" if step in ("cnc", "not-supported") else "30"
-    code, document = checked(bad(good, tmp_path, name), "--within", within)
+    code, document = checked(bad(good_image, tmp_path, name), "--within", within)
     assert code == 1
     (broken,) = [each for each in document["steps"] if each["outcome"] == "broken"]
     assert broken["step"] == step, broken
     assert text in broken["found"]
 
 
-def test_an_image_is_the_publishers_driver(good: str, tmp_path: Path) -> None:
-    outcome, verdict, folder = run(tmp_path, good)
+def test_an_image_is_the_publishers_driver(good_image: str, tmp_path: Path) -> None:
+    outcome, verdict, folder = run(tmp_path, good_image)
     assert outcome == assert_sound(folder.path).outcome, verdict["reason"]
     manifest = Manifest.read(folder.manifest)
     assert manifest is not None
     tested = manifest.subjects["a"]
-    assert (tested.peer, tested.driver) == (f"image:{good}", "aeron-c")
+    assert (tested.peer, tested.driver) == (f"image:{good_image}", "aeron-c")
     assert tested.version
     assert "AERON_DIR" in folder.host("a").driver_log.read_text().upper()
 
 
 @pytest.mark.full
-def test_a_matrix_has_an_image_among_its_peers(good: str, tmp_path: Path) -> None:
+def test_a_matrix_has_an_image_among_its_peers(good_image: str, tmp_path: Path) -> None:
     file = tmp_path / "small-loss.yaml"
     file.write_text(SCENARIO.replace("[netns]", "[netns, compose]").replace("2MiB", "256KiB"))
     spec = MatrixSpec(
-        [file], ["ours", f"image:{good}"], [f"image:{good}"], "compose", seeds=1, out=tmp_path
+        [file],
+        ["ours", f"image:{good_image}"],
+        [f"image:{good_image}"],
+        "compose",
+        seeds=1,
+        out=tmp_path,
     )
     cells = run_matrix(spec).document.cells
     assert [each.outcome for each in cells] == ["PASS", "PASS"], [each.reason for each in cells]
@@ -195,11 +200,11 @@ RUNS = {
     ["links", *(pytest.param(each, marks=pytest.mark.full) for each in RUNS if each != "links")],
 )
 def test_a_run_with_a_bad_image_has_a_verdict_with_a_reason(
-    good: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+    good_image: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     outcome, text = RUNS[name]
     monkeypatch.setattr(phases, "READY_TIMEOUT_S", 5.0 if name == "silent" else 300.0)
-    image = "windtunnel-test/absent:1" if name == "absent" else bad(good, tmp_path, name)
+    image = "windtunnel-test/absent:1" if name == "absent" else bad(good_image, tmp_path, name)
     found, verdict, _ = run(tmp_path, image)
     assert text in verdict["reason"]
     if "(at fault: the machine)" in verdict["reason"]:
@@ -208,13 +213,13 @@ def test_a_run_with_a_bad_image_has_a_verdict_with_a_reason(
 
 
 @pytest.mark.full
-def test_a_lab_has_an_image_as_a_driver(good: str, tmp_path: Path) -> None:
+def test_a_lab_has_an_image_as_a_driver(good_image: str, tmp_path: Path) -> None:
     (tmp_path / "reader.py").write_text(READER)
     (tmp_path / "publisher.py").write_text(PUBLISHER)
     env = {"CHANNEL": CHANNEL}
     with open_lab(
         fidelity="compose",
-        driver={"b": f"image:{good}"},
+        driver={"b": f"image:{good_image}"},
         loss="2%",
         delay="2ms",
         observe=[STREAM],
@@ -238,15 +243,17 @@ def test_a_lab_has_an_image_as_a_driver(good: str, tmp_path: Path) -> None:
     manifest = Manifest.read(RunDir(lab.run_dir).manifest)
     assert manifest is not None
     peers_used = {host: each.peer for host, each in manifest.subjects.items()}
-    assert peers_used == {"a": "ours", "b": f"image:{good}"}
+    assert peers_used == {"a": "ours", "b": f"image:{good_image}"}
     assert leftovers() == []
 
 
 @pytest.mark.full
-def test_a_driver_in_an_image_is_killed_and_restarted_in_a_lab(good: str, tmp_path: Path) -> None:
+def test_a_driver_in_an_image_is_killed_and_restarted_in_a_lab(
+    good_image: str, tmp_path: Path
+) -> None:
     (tmp_path / "reader.py").write_text(READER)
     with open_lab(
-        fidelity="compose", driver=f"image:{good}", out=tmp_path / "runs", folder=tmp_path
+        fidelity="compose", driver=f"image:{good_image}", out=tmp_path / "runs", folder=tmp_path
     ) as lab:
         lab.driver("b").kill()
         lab.driver("b").restart()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass
-class Life:
+class CounterLifetime:
     """One counter from its allocation until the reuse of its id."""
 
     counter_id: int
@@ -22,13 +22,13 @@ class Observer:
     """Tracks all counters, and records changed values in each pass."""
 
     def __init__(self) -> None:
-        self.lives: list[Life] = []
-        self._now: dict[int, Life] = {}
+        self.lifetimes: list[CounterLifetime] = []
+        self._now: dict[int, CounterLifetime] = {}
 
     def on_allocated(self, counter_id: int, type_id: int) -> None:
-        life = Life(counter_id, type_id)
-        self._now[counter_id] = life
-        self.lives.append(life)
+        lifetime = CounterLifetime(counter_id, type_id)
+        self._now[counter_id] = lifetime
+        self.lifetimes.append(lifetime)
 
     def on_registered(self, counter_id: int, registration_id: int) -> None:
         self._now[counter_id].registration_id = registration_id
@@ -37,6 +37,6 @@ class Observer:
         self._now[counter_id].value = value
 
     def look(self) -> None:
-        for life in self._now.values():
-            if not life.seen or life.seen[-1] != life.value:
-                life.seen.append(life.value)
+        for lifetime in self._now.values():
+            if not lifetime.seen or lifetime.seen[-1] != lifetime.value:
+                lifetime.seen.append(lifetime.value)

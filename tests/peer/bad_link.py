@@ -144,7 +144,7 @@ class BadLink:
         """Whether no frame is held back."""
         return next_due_ns(self._engine.held) == NEVER
 
-    def balances(self):
+    def is_balanced(self):
         """Whether each datagram was dropped by a fault, forwarded or held, in both directions."""
         accounts = [link_account(self._engine, direction) for direction in (TO_FAR, TO_NEAR)]
         return all(

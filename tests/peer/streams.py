@@ -31,7 +31,7 @@ def until(condition, what):
         time.sleep(IDLE_S)
 
 
-class OurEnd:
+class OurClient:
     """Our client."""
 
     def __init__(self, directory):
@@ -79,7 +79,7 @@ class OurReader:
         return self._image is not None and self._image.is_end_of_stream
 
 
-class RealEnd:
+class RealClient:
     """The real client."""
 
     def __init__(self, directory):

@@ -81,7 +81,7 @@ def test_both_sides_use_one_address_of_the_link(stack):
     receiver.sendto(nak(), source)
     link.turn()
     assert [publisher.recv(65_536) for _ in range(2)] == [status_message(), nak()]
-    assert link.balances()
+    assert link.is_balanced()
     assert link.frames(TO_FAR, "DATA")["frames_out"] == 3
     assert link.frames(TO_NEAR, "NAK")["frames_out"] == 1
 

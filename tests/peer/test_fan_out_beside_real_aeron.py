@@ -5,7 +5,7 @@ from contextlib import contextmanager
 import pytest
 
 from tests.peer.ports import free_ports
-from tests.peer.streams import MESSAGES, OurEnd, RealEnd, until
+from tests.peer.streams import MESSAGES, OurClient, RealClient, until
 from windtunnel.driver.media_driver.context import SHARED, Context
 from windtunnel.driver.media_driver.media_driver import MediaDriver
 
@@ -64,7 +64,7 @@ def test_a_dynamic_channel_serves_subscribers_of_the_other_driver(tmp_path, publ
         f"aeron:udp?control=127.0.0.1:{control}|control-mode=dynamic|fc={strategy},t:5s|{START}"
     )
     with our_driver(tmp_path) as ours, real_driver(tmp_path) as real:
-        ends = OurEnd(ours), RealEnd(real)
+        ends = OurClient(ours), RealClient(real)
         writer, reader = ends if publishing == "ours" else reversed(ends)
         publication = writer.publish(channel, is_exclusive=True)
         readers = [
@@ -88,7 +88,7 @@ def all_connected(readers):
 def test_a_manual_channel_serves_both_drivers_at_once(tmp_path):
     ports = free_ports(2)
     with our_driver(tmp_path) as ours, real_driver(tmp_path) as real:
-        ends = OurEnd(ours), RealEnd(real)
+        ends = OurClient(ours), RealClient(real)
         where = [f"aeron:udp?endpoint=127.0.0.1:{port}" for port in ports]
         readers = [end.subscribe(channel) for end, channel in zip(ends, where, strict=True)]
         writer = ends[0]

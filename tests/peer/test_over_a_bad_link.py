@@ -66,7 +66,7 @@ def check_delivery(transfer):
 
 def check_repair(link, seed):
     """Assert that the link had the requested faults and no others."""
-    assert link.balances()
+    assert link.is_balanced()
     assert link.lost_at_first() == expected_losses(seed)
     data = link.frames(TO_FAR, "DATA")
     assert min(data["dropped"], data["swapped"], data["held"]) > 5

@@ -4,7 +4,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.peer.streams import MESSAGES, OurEnd, RealEnd, exchange
+from tests.peer.streams import MESSAGES, OurClient, RealClient, exchange
 from windtunnel.driver.media_driver.context import SHARED, Context
 from windtunnel.driver.media_driver.media_driver import MediaDriver
 from windtunnel.harness.dissect.driver_files.cnc_file import map_cnc
@@ -13,7 +13,7 @@ from windtunnel.harness.dissect.driver_files.counter_key import RECEIVER_POSITIO
 pyaeron = pytest.importorskip("pyaeron", reason="the real Aeron (pyaeron) is not installed")
 pytestmark = pytest.mark.peer
 
-ENDS = {"ours": OurEnd, "real": RealEnd}
+ENDS = {"ours": OurClient, "real": RealClient}
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.peer.ports import free_port
-from tests.peer.streams import MESSAGES, OurEnd, RealEnd, until
+from tests.peer.streams import MESSAGES, OurClient, RealClient, until
 from tests.peer.test_real_aeron_beside_ours import ends, our_driver, real_driver
 from windtunnel.harness.dissect.driver_files.cnc_file import map_cnc
 
@@ -43,7 +43,7 @@ def test_status_messages_add_a_destination_to_a_dynamic_publication_of_real_aero
     with (
         real_driver(tmp_path) as far,
         our_driver(tmp_path) as near,
-        ends(RealEnd(far), OurEnd(near), OurEnd(near)) as (writer, one, two),
+        ends(RealClient(far), OurClient(near), OurClient(near)) as (writer, one, two),
     ):
         channel = f"aeron:udp?{control}|control-mode=dynamic|fc=min|term-length=64k"
         publication = writer.publish(channel, is_exclusive=True)
@@ -66,7 +66,7 @@ def test_a_stream_of_two_destinations_continues_when_one_is_removed(tmp_path):
     with (
         real_driver(tmp_path) as far,
         our_driver(tmp_path) as near,
-        ends(OurEnd(far), OurEnd(near)) as (writer, reading),
+        ends(OurClient(far), OurClient(near)) as (writer, reading),
     ):
         publication = writer.publish(f"{manual}|fc=min|term-length=64k", is_exclusive=True)
         reader = reading.subscribe(manual)
@@ -87,7 +87,7 @@ def test_a_publisher_of_real_aeron_is_disconnected_when_its_image_is_rejected(tm
     with (
         real_driver(tmp_path) as far,
         our_driver(tmp_path) as near,
-        ends(RealEnd(far), OurEnd(near)) as (writer, reading),
+        ends(RealClient(far), OurClient(near)) as (writer, reading),
     ):
         channel = f"aeron:udp?endpoint=127.0.0.1:{free_port()}|term-length=64k"
         reader = reading.subscribe(channel)

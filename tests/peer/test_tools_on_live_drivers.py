@@ -10,7 +10,7 @@ from io import StringIO
 
 import pytest
 
-from tests.peer.streams import STREAM_ID, OurEnd, RealEnd, channel, until
+from tests.peer.streams import STREAM_ID, OurClient, RealClient, channel, until
 from windtunnel.driver.media_driver.context import SHARED, Context
 from windtunnel.driver.media_driver.media_driver import MediaDriver
 from windtunnel.harness.cli.root import main
@@ -18,7 +18,7 @@ from windtunnel.harness.cli.root import main
 pyaeron = pytest.importorskip("pyaeron", reason="the real Aeron (pyaeron) is not installed")
 pytestmark = pytest.mark.peer
 
-ENDS = {"ours": OurEnd, "real": RealEnd}
+ENDS = {"ours": OurClient, "real": RealClient}
 MESSAGES = [bytes([number % 256]) * (1 + number * 7919 % 1300) for number in range(60)]
 """Messages of one frame each, less than a term in all, so that the log contains every one."""
 BETWEEN_LOOKS_S = 0.05
@@ -156,7 +156,7 @@ def check_logs(run_tool, directory, session_id, end):
 @pytest.mark.parametrize("driver", ["real", "ours"])
 def test_an_ipc_stream_has_a_backlog_against_its_publication(tmp_path, driver):
     with DRIVERS[driver](tmp_path) as directory:
-        client = RealEnd(directory)
+        client = RealClient(directory)
         try:
             where = "aeron:ipc?term-length=64k"
             reading = client.subscribe(where)
@@ -184,7 +184,7 @@ def test_a_driver_that_denies_a_termination_request_continues(tmp_path, driver):
     with DRIVERS[driver](tmp_path) as directory:
         output = tool("driver-info", "--terminate", "--token", "x" * 13, "--dir", directory)
         assert output == f"requested termination of the driver in {directory}\n"
-        client = RealEnd(directory)
+        client = RealClient(directory)
         client.subscribe(channel())
         client.close()
         assert tool("errors", "--json", "--dir", directory)["errors"] == []

@@ -12,7 +12,7 @@ from tests.peer.driver_facts import DriverFacts
 from tests.peer.impairments import MTU
 from tests.peer.layouts import lay_out
 from tests.peer.processes import real_driver_process
-from tests.peer.streams import MESSAGES, OurEnd, RealEnd, until
+from tests.peer.streams import MESSAGES, OurClient, RealClient, until
 from windtunnel.driver.media_driver.context import SHARED, from_environment
 from windtunnel.driver.media_driver.media_driver import MediaDriver
 from windtunnel.harness.dissect.driver_files import counter_key as counter
@@ -26,7 +26,7 @@ SETTINGS = {
     "AERON_NAK_MULTICAST_MAX_BACKOFF": f"{NAK_BACKOFF_NS}ns",
 }
 """Of both drivers."""
-ENDS = {"ours": OurEnd, "real": RealEnd}
+ENDS = {"ours": OurClient, "real": RealClient}
 
 
 @contextmanager

@@ -77,7 +77,7 @@ class FanOut:
     def add_destination(self, listener: int) -> None:
         """Add a receiver as a destination of the sender."""
         length, words = name_words(self.address(listener))
-        self.source.tell(
+        self.source.send_command(
             self.sender.commands, sender_state.ADD_DESTINATION, 0, listener, length, *words
         )
 

@@ -157,15 +157,15 @@ class StreamPair:
         )
         self.conductor.agent[0]["limit_count"] = 1
         for operation in (sender_state.ADD_ENDPOINT, sender_state.ADD_PUBLICATION):
-            self.tell(self.sender.commands, operation, 0)
+            self.send_command(self.sender.commands, operation, 0)
 
     def _add_subscription(self) -> None:
         self.receiver.endpoints[0]["fd"] = link.FIRST_FD - 1
         self.receiver.endpoints[0]["receiver_id"] = 99
-        self.tell(self.receiver.commands, receiver_state.ADD_ENDPOINT, 0)
-        self.tell(self.receiver.commands, receiver_state.ADD_INTEREST, 0, STREAM_ID, 0, 0)
+        self.send_command(self.receiver.commands, receiver_state.ADD_ENDPOINT, 0)
+        self.send_command(self.receiver.commands, receiver_state.ADD_INTEREST, 0, STREAM_ID, 0, 0)
 
-    def tell(self, queue: np.ndarray, *words: int) -> None:
+    def send_command(self, queue: np.ndarray, *words: int) -> None:
         from windtunnel.driver.base import handoff
 
         record = handoff.make_record()
@@ -207,7 +207,7 @@ class StreamPair:
             )
             self.pool.add(self.receiver.images[0], SUB_POS)
             self.conductor.agent[0]["image_count"] = 1
-            self.tell(self.receiver.commands, receiver_state.ADD_IMAGE, 0)
+            self.send_command(self.receiver.commands, receiver_state.ADD_IMAGE, 0)
             self.has_image = True
 
     def turn(self) -> None:

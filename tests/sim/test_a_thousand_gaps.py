@@ -30,7 +30,7 @@ SHARE_OF_THRESHOLD = 50
 """A turn uses at most this fraction of the threshold for which the driver counts a long cycle."""
 
 
-class HalfLost(StreamPair):
+class HalfLostStream(StreamPair):
     """A stream of which every second frame is lost, and no NAK arrives at the sender."""
 
     def __init__(self, folder):
@@ -51,7 +51,7 @@ class HalfLost(StreamPair):
 
 @pytest.fixture(name="pair")
 def pair_with_gaps(tmp_path):
-    pair = HalfLost(tmp_path)
+    pair = HalfLostStream(tmp_path)
     while pair.value(GAPS_OPEN) < GAPS:
         for _ in range(4):
             pair.offer(bytes(FRAME_LENGTH - 32))

@@ -59,15 +59,15 @@ class TwoPaths(StreamPair):
 
     def _add_subscription(self):
         fill(self.receiver.endpoints[0], fd=-1, receiver_id=99)
-        self.tell(self.receiver.commands, receiver_state.ADD_ENDPOINT, 0)
-        self.tell(self.receiver.commands, receiver_state.ADD_INTEREST, 0, 1001, 0, 0)
+        self.send_command(self.receiver.commands, receiver_state.ADD_ENDPOINT, 0)
+        self.send_command(self.receiver.commands, receiver_state.ADD_INTEREST, 0, 1001, 0, 0)
         for connection, mailbox in enumerate((1, 2)):
             fill(
                 self.receiver.endpoints[mailbox],
                 fd=link.FIRST_FD - mailbox,
                 connection=connection,
             )
-            self.tell(self.receiver.commands, receiver_state.ADD_ENDPOINT, mailbox)
+            self.send_command(self.receiver.commands, receiver_state.ADD_ENDPOINT, mailbox)
 
     def _carry(self, origin, direction):
         origins = (origin,) if direction == TO_RECEIVER else (1, 2)
@@ -119,7 +119,7 @@ def test_a_rejected_image_stays_at_its_position_while_its_sender_continues(tmp_p
     pair.publish(MESSAGES[:20])
     before = [pair.value(i) for i in (RCV_POS, HWM, SUB_POS)]
     pair.receiver.reasons[0][:4] = np.frombuffer(b"full", np.uint8)
-    pair.tell(pair.receiver.commands, receiver_state.REJECT_IMAGE, 0, 4)
+    pair.send_command(pair.receiver.commands, receiver_state.REJECT_IMAGE, 0, 4)
     pair.turn()
     pair.wire.clear()
     for message in MESSAGES[20:40]:
@@ -223,7 +223,7 @@ def grouped_pair(folder, seed):
 def test_the_connections_of_a_removed_image_are_cleared(tmp_path):
     pair = TwoPaths(tmp_path, (0.0, 0.0), 1)
     pair.publish(MESSAGES[:5])
-    pair.tell(pair.receiver.commands, receiver_state.REMOVE_IMAGE, 0, 0)
+    pair.send_command(pair.receiver.commands, receiver_state.REMOVE_IMAGE, 0, 0)
     pair.has_image = False
     pair.turn()
     rows = pair.receiver.connections[: image.CONNECTIONS_MAX]

@@ -14,7 +14,7 @@ from windtunnel.harness.orchestrate.subjects import subject
 from windtunnel.harness.orchestrate.subjects.subject import Subject
 
 
-def saying(words: str) -> str:
+def printing_program(words: str) -> str:
     """Return a program that handles the stop signal, prints a line, and waits for the signal."""
     return f"trap 'exit 0' TERM; echo {words}; while :; do sleep 0.02; done"
 
@@ -23,10 +23,10 @@ NO_PACKETS = "tcpdump: 0 packets captured, 0 packets received by filter"
 """The statistics that a capture prints before any packet was sent."""
 
 PROGRAMS = {
-    "capture": f"trap 'echo {NO_PACKETS}' USR1; " + saying("listening on eth0"),
-    "relay": saying("ready left=l right=r"),
-    "sampler": saying("ready"),
-    "driver": saying("up"),
+    "capture": f"trap 'echo {NO_PACKETS}' USR1; " + printing_program("listening on eth0"),
+    "relay": printing_program("ready left=l right=r"),
+    "sampler": printing_program("ready"),
+    "driver": printing_program("up"),
     "subscriber": "echo ready; sleep 0.1; echo progress 100/100",
     "publisher": "echo progress 100/100",
 }

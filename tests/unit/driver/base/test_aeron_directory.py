@@ -27,10 +27,10 @@ def test_the_default_directory(tmp_path, monkeypatch, environment, has_shared_me
 
 
 def test_a_user_without_a_name_has_a_default_directory(monkeypatch):
-    def nobody(_):
+    def no_user(_):
         raise KeyError
 
-    monkeypatch.setattr(aeron_directory.pwd, "getpwuid", nobody)
+    monkeypatch.setattr(aeron_directory.pwd, "getpwuid", no_user)
     assert default_directory({}).name == "aeron-default"
 
 

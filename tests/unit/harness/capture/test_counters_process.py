@@ -192,7 +192,7 @@ def test_follows_no_link_of_a_driver(process, tmp_path, link):
     assert "found a symbolic link" in process.log.read_text()
 
 
-class AskedWhileHoldingEveryLock(ShutdownSignal):
+class RequestedWhileHoldingEveryLock(ShutdownSignal):
     """A flag at whose third access a signal arrives, as it may at any bytecode."""
 
     looks = 0
@@ -211,11 +211,11 @@ def test_handles_a_signal_whatever_it_is_doing(tmp_path):
     assert live is not None
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
-        note = AskedWhileHoldingEveryLock.install()
+        note = RequestedWhileHoldingEveryLock.install()
         aeron, out = tmp_path / "aeron", HostDir(tmp_path / "out")
         follow(live, LogHolder(aeron), LossReportCopy(aeron), out, note, 0.001, os.getpid())
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-    assert AskedWhileHoldingEveryLock.looks <= 4
+    assert RequestedWhileHoldingEveryLock.looks <= 4
     assert read_counters(HostDir(tmp_path / "out").counters)

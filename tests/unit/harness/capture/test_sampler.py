@@ -216,7 +216,7 @@ def test_agrees_with_an_observer_of_every_change(events):
         elif action == "look":
             look()
     look()
-    assert reported == {(e.counter_id, e.registration_id): e.seen for e in observer.lives}
+    assert reported == {(e.counter_id, e.registration_id): e.seen for e in observer.lifetimes}
     assert [
         (e.counter_id, e.type_id, e.registration_id, e.final_value) for e in sampler.counters()
-    ] == [(e.counter_id, e.type_id, e.registration_id, e.value) for e in observer.lives]
+    ] == [(e.counter_id, e.type_id, e.registration_id, e.value) for e in observer.lifetimes]

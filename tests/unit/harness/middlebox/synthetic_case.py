@@ -111,7 +111,7 @@ def nak(stream=STREAM_1, session=SESSION, offset=0):
     return struct.pack("<iBBHiiiii", 28, 0, 0, 2, session, stream, INITIAL, offset, 32)
 
 
-class Driven:
+class ByteEngine:
     """An engine with bytes as input and output."""
 
     def __init__(self, for_case, **settings):

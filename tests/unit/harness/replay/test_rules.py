@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.unit.harness.middlebox.engine.test_engine_and_twin import long_stream
-from tests.unit.harness.middlebox.synthetic_case import A_TO_B, B_TO_A, Driven, data, nak, setup
+from tests.unit.harness.middlebox.synthetic_case import A_TO_B, B_TO_A, ByteEngine, data, nak, setup
 from windtunnel.harness.artifact.middlebox.decision import DECISION, IDENTITY
 from windtunnel.harness.replay.document import parse, text_of
 from windtunnel.harness.replay.rules import (
@@ -65,7 +65,7 @@ def rule(name, act, types, link="a->b", **what):
 
 
 def decided(faults):
-    driven = Driven(case_of(faults))
+    driven = ByteEngine(case_of(faults))
     for number, (datagram, link) in enumerate(long_stream(9)):
         driven.release((number + 1) * MS // 7)
         driven.offer(datagram, link, (number + 1) * MS // 7)
@@ -89,7 +89,7 @@ def test_rules_affect_the_same_frames_without_chance(name):
 
 
 def test_adjacent_frames_become_one_range():
-    driven = Driven(case_of([rule("all", {"drop": "always"}, "DATA")]))
+    driven = ByteEngine(case_of([rule("all", {"drop": "always"}, "DATA")]))
     driven.offer(setup())
     for at in (0, 64, 128, 512):
         driven.offer(data(at))
@@ -129,7 +129,7 @@ def test_adjacent_frames_become_one_range():
 
 
 def test_control_frames_are_identified_by_their_order():
-    driven = Driven(case_of([rule("all", {"drop": "always"}, "NAK", "b->a")]))
+    driven = ByteEngine(case_of([rule("all", {"drop": "always"}, "NAK", "b->a")]))
     driven.offer(setup(), A_TO_B)
     for _ in range(6):
         driven.offer(nak(), B_TO_A)

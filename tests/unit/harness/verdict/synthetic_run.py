@@ -220,7 +220,7 @@ class SyntheticRun:
         where = (SESSION_ID, STREAM_ID, term_id, term_offset, span, position, attempt, 0)
         self.decisions.append((*what, *where, detail))
 
-    def see(self, index: int) -> None:
+    def read_frame(self, index: int) -> None:
         """Let the subscriber read an expected frame."""
         row = self.log.frames[index]
         payload = self.frame_payload(index)
@@ -228,7 +228,7 @@ class SyntheticRun:
         self.frames.append((int(row["position"]), self.frame_bytes(index)[:32], checksum))
         self.seen_ns.append(self.now_ns + STEP_NS // 2)
 
-    def see_pad(self, first: int, last: int) -> None:
+    def read_pad(self, first: int, last: int) -> None:
         """Let the subscriber read a filled gap over the frames from first to last."""
         start, end = int(self.log.frames["position"][first]), self.frame_end(last)
         self.frames.append((start, data_header(start, end - start, 0xC0, frame_class.PAD), 0))
@@ -511,7 +511,7 @@ def _play(run: SyntheticRun, reliable: bool, drops: bool) -> None:
         if pending is not None:
             _repair(run, pending, reliable)
             pending = None
-        run.see(index)
+        run.read_frame(index)
         run.sample("b", "rcv-pos", run.frame_end(index))
         run.sample("b", "sub-pos", run.frame_end(index))
         if run.frame_end(index) - acknowledged > WINDOW // 4:
@@ -540,7 +540,7 @@ def _repair(run: SyntheticRun, index: int, reliable: bool) -> None:
     """Recover a lost frame, or fill its gap, after a later frame has arrived."""
     run.lost.append(run.frame_end(index) - int(run.log.frames["position"][index]))
     if not reliable:
-        run.see_pad(index, index)
+        run.read_pad(index, index)
         run.values["b/23"] = run.values.get("b/23", 0) + 1
         return
     start, span = int(run.log.frames["position"][index]), run.frame_end(index)
@@ -552,4 +552,4 @@ def _repair(run: SyntheticRun, index: int, reliable: bool) -> None:
     run.send("a", run.frame_bytes(index), kind)
     run.values["a/36"] = run.values.get("a/36", 0) + span
     run.values["a/11"] = run.values.get("a/11", 0) + 1
-    run.see(index)
+    run.read_frame(index)

@@ -24,7 +24,7 @@ class Header:
     flags: int = 0xC0
 
 
-class DirtyImage:
+class RepeatingImage:
     """An image that delivers the same message at every poll, like one with uncleaned terms."""
 
     correlation_id, session_id, join_position, position = 1, 7, 4_096, 4_096
@@ -59,7 +59,7 @@ def poll_for_ever(reader, image):
 
 @pytest.mark.parametrize("make", [an_application, a_tap])
 def test_a_reader_that_gets_more_than_was_published_stops(make):
-    reader, image = make(), DirtyImage()
+    reader, image = make(), RepeatingImage()
     with pytest.raises(SubjectError, match="expected at most"):
         poll_for_ever(reader, image)
     read_bytes = image.position - image.join_position
@@ -68,6 +68,6 @@ def test_a_reader_that_gets_more_than_was_published_stops(make):
 
 def test_the_longest_valid_stream_is_read():
     """Messages of one byte, and as much padding."""
-    image = DirtyImage()
+    image = RepeatingImage()
     image.position = image.join_position + 2 * 64 * TOTAL_BYTES
     overrun_guard.check(image, overrun_guard.length_max(TOTAL_BYTES))

@@ -50,7 +50,7 @@ def options_of(case, role, driver, folder, sabotage=""):
     return Options(role, case, case.traffic[0], directory, HostDir(folder / role), sabotage)
 
 
-class Working:
+class RunningWorkload:
     """A workload on its own thread, and its result."""
 
     def __init__(self, run, chosen):
@@ -79,9 +79,11 @@ def planned(case):
 
 
 def run_both(case, driver, folder, *, publish="", subscribe=""):
-    reading = Working(subscriber.run, options_of(case, "subscriber", driver, folder, subscribe))
+    reading = RunningWorkload(
+        subscriber.run, options_of(case, "subscriber", driver, folder, subscribe)
+    )
     chosen = options_of(case, "publisher", driver, folder, publish)
-    writing = Working(publisher.run, chosen)
+    writing = RunningWorkload(publisher.run, chosen)
     assert writing.end() is None
     assert reading.end() is None
     own = HostDir(folder / "subscriber").subscriber("one")
@@ -150,7 +152,7 @@ def test_a_subscriber_whose_driver_ends_reports_it(tmp_path):
     driver = make_driver(tmp_path)
     driver.start()
     chosen = options_of(case, "subscriber", driver, tmp_path)
-    reading = Working(subscriber.run, chosen)
+    reading = RunningWorkload(subscriber.run, chosen)
     with Aeron(driver.context.dir) as aeron:
         publication = aeron.add_publication(case.traffic[0].channel, 1001)
         while publication.offer(b"no end") < 0:
@@ -178,7 +180,7 @@ def test_a_stream_that_rejoins_continues_with_the_next_driver(tmp_path):
     driver = make_driver(tmp_path)
     driver.start()
     chosen = options_of(case, "subscriber", driver, tmp_path)
-    reading = Working(subscriber.run, chosen)
+    reading = RunningWorkload(subscriber.run, chosen)
     with Aeron(driver.context.dir) as aeron:
         publication = aeron.add_publication(traffic.channel, 1001)
         while publication.offer(b"cut off") < 0:
@@ -187,7 +189,10 @@ def test_a_stream_that_rejoins_continues_with_the_next_driver(tmp_path):
             time.sleep(0.001)
         driver.close()
     with make_driver(tmp_path) as driver:
-        assert Working(publisher.run, options_of(case, "publisher", driver, tmp_path)).end() is None
+        assert (
+            RunningWorkload(publisher.run, options_of(case, "publisher", driver, tmp_path)).end()
+            is None
+        )
         assert reading.end() is None
     facts = SubscriberFacts.read(chosen.files.subscriber("one").document)
     first, *_, last = facts.own_parts
@@ -204,7 +209,7 @@ def test_a_stream_that_rejoins_continues_with_the_next_driver(tmp_path):
 def test_a_workload_that_waits_ends_when_it_is_asked_to(driver, tmp_path, role, run):
     case = small_case(tmp_path)
     chosen = options_of(case, role, driver, tmp_path)
-    waiting = Working(run, chosen)
+    waiting = RunningWorkload(run, chosen)
     waiting.stop.request(15)
     assert isinstance(waiting.end(), Stopped)
     facts = PublisherFacts if role == "publisher" else SubscriberFacts
@@ -214,7 +219,7 @@ def test_a_workload_that_waits_ends_when_it_is_asked_to(driver, tmp_path, role, 
 
 def test_a_connection_timeout_is_that_of_the_stream(driver, tmp_path, capfd):
     case = small_case(tmp_path)
-    waiting = Working(publisher.run, options_of(case, "publisher", driver, tmp_path))
+    waiting = RunningWorkload(publisher.run, options_of(case, "publisher", driver, tmp_path))
     waiting.stop.request(15)
     waiting.end()
     assert capfd.readouterr().out == f"progress 0/{case.traffic[0].total_bytes}\n"
@@ -243,7 +248,7 @@ def test_a_saboteur_adds_to_the_streams_own_counter(driver, tmp_path):
     with Aeron(driver.context.dir) as aeron:
         aeron.add_subscription(traffic.receive, 1001)
         options = options_of(case, "saboteur", driver, tmp_path, "lying-counter")
-        running = Working(saboteur.run, options)
+        running = RunningWorkload(saboteur.run, options)
         aeron.add_publication(traffic.channel, 1001)
         assert running.end() is None
         found = map_cnc(driver.context.dir / "cnc.dat").counters()

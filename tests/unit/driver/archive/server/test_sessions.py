@@ -35,7 +35,7 @@ SECOND = 1_000_000_000
 HERE = "tests.unit.driver.archive.server.test_sessions"
 
 
-class Challenger:
+class ChallengingAuthenticator:
     """An authenticator that challenges every client for a password."""
 
     def __init__(self):
@@ -65,7 +65,7 @@ class OnlyQueries(DenyAll):
         return action_id in (ArchiveIdRequest.TEMPLATE_ID, KeepAliveRequest.TEMPLATE_ID)
 
 
-class Broken(Challenger):
+class Broken(ChallengingAuthenticator):
     """An authenticator whose methods raise errors."""
 
     def on_connected_session(self, session, now_ms):
@@ -151,7 +151,9 @@ def test_another_major_version_is_rejected_and_its_session_times_out(env):
 
 
 def test_the_rejection_of_credentials_is_repeated_until_the_timeout(tmp_path, monkeypatch):
-    with own_archive(tmp_path, monkeypatch, authenticator_supplier=f"{HERE}:Challenger") as env:
+    with own_archive(
+        tmp_path, monkeypatch, authenticator_supplier=f"{HERE}:ChallengingAuthenticator"
+    ) as env:
         client = ControlClient(env)
         assert client.connect(encoded_credentials=b"never") == Err(10)
         env.run_for(4 * SECOND)
@@ -161,7 +163,9 @@ def test_the_rejection_of_credentials_is_repeated_until_the_timeout(tmp_path, mo
 
 
 def test_a_challenge_response_has_a_new_correlation_id(tmp_path, monkeypatch):
-    with own_archive(tmp_path, monkeypatch, authenticator_supplier=f"{HERE}:Challenger") as env:
+    with own_archive(
+        tmp_path, monkeypatch, authenticator_supplier=f"{HERE}:ChallengingAuthenticator"
+    ) as env:
         client = ControlClient(env)
         request = client.connect_request()
         client.post(encode(request))
@@ -176,7 +180,9 @@ def test_a_challenge_response_has_a_new_correlation_id(tmp_path, monkeypatch):
 
 
 def test_a_challenge_response_from_another_publication_is_ignored(tmp_path, monkeypatch):
-    with own_archive(tmp_path, monkeypatch, authenticator_supplier=f"{HERE}:Challenger") as env:
+    with own_archive(
+        tmp_path, monkeypatch, authenticator_supplier=f"{HERE}:ChallengingAuthenticator"
+    ) as env:
         client, other = ControlClient(env), ControlClient(env, response_stream=21)
         client.post(encode(client.connect_request()))
         challenge = env.until(lambda: next(iter(client.received), None))
@@ -190,7 +196,9 @@ def test_a_challenge_response_from_another_publication_is_ignored(tmp_path, monk
 
 
 def test_a_challenge_without_a_response_closes_the_session(tmp_path, monkeypatch):
-    with own_archive(tmp_path, monkeypatch, authenticator_supplier=f"{HERE}:Challenger") as env:
+    with own_archive(
+        tmp_path, monkeypatch, authenticator_supplier=f"{HERE}:ChallengingAuthenticator"
+    ) as env:
         client = ControlClient(env)
         client.post(encode(client.connect_request()))
         env.run_for(4 * SECOND)

@@ -98,7 +98,7 @@ def test_no_sequence_of_commands_ends_the_driver(tmp_path_factory, commands, rng
         assert not [item for item in read_errors(driver.cnc.error_log) if "Traceback" in item.text]
 
 
-def noise(rng, target, begin, end):
+def overwrite_words(rng, target, begin, end):
     """Overwrite some aligned words of a shared file."""
     for _ in range(rng.randrange(1, 12)):
         at = rng.randrange(begin, end - 8) & ~rng.choice([0, 3, 7])
@@ -121,8 +121,8 @@ def test_no_overwriting_of_logs_or_positions_ends_the_driver(tmp_path, seed):
         position = driver.named("sub-pos").counter_id
         for _ in range(60):
             for mapped in maps:
-                noise(rng, mapped.log, mapped.meta_at, mapped.meta_at + 512)
-                noise(rng, mapped.log, 0, mapped.meta_at)
+                overwrite_words(rng, mapped.log, mapped.meta_at, mapped.meta_at + 512)
+                overwrite_words(rng, mapped.log, 0, mapped.meta_at)
             driver.set_value(position, rng.choice([7, -1, 2**62 + 5, rng.getrandbits(62), 65_567]))
             driver.turn(4, 30 * MS)
             driver.keep_alive(client)

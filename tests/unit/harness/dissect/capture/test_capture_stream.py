@@ -445,7 +445,7 @@ def test_noise_of_eight_mebibytes_ends_the_reading_in_time():
     assert counts["damaged_bytes"] + counts.get("torn_bytes", 0) >= len(noise) - 65_536
 
 
-class Unending(io.RawIOBase):
+class EndlessCapture(io.RawIOBase):
     """A capture followed by endless blocks of bytes, as a small compressed file can contain."""
 
     def __init__(self, capture: bytes, block: bytes):
@@ -474,7 +474,7 @@ UNKNOWN_BLOCK = struct.pack("<II", 0x7777, SMALL) + bytes(SMALL - 12) + struct.p
 def test_ends_after_a_long_part_without_packets(write, packets, block):
     capture, gap = write(packets), 16 * CELL_LENGTH_MIN
     reading = Reading(cell_length=CELL_LENGTH_MIN, gap_bytes_max=gap)
-    stream = CaptureStream(Unending(capture, block), reading)
+    stream = CaptureStream(EndlessCapture(capture, block), reading)
     rows = sum(len(each.rows) for each in stream.batches())
     assert bool(packets) == bool(rows)
     assert f"no packet in {gap} bytes: expected a capture" in stream.problem

@@ -23,48 +23,48 @@ def base(tmp_path):
 
 
 @pytest.fixture
-def shop(tmp_path, base):
-    return Workshop(tmp_path / "shop", base)
+def workshop(tmp_path, base):
+    return Workshop(tmp_path / "workshop", base)
 
 
 def trial(program=JUDGE, kind=FILE, content=b"damaged", name="run/run.json"):
     return Trial(program, {name: Damaged(kind, content)})
 
 
-def contents(shop):
+def contents(workshop):
     return {
-        str(path.relative_to(shop.work)): path.read_bytes()
-        for path in shop.work.rglob("*")
+        str(path.relative_to(workshop.work)): path.read_bytes()
+        for path in workshop.work.rglob("*")
         if path.is_file()
     }
 
 
-def test_damage_is_undone(shop):
-    before = contents(shop)
+def test_damage_is_undone(workshop):
+    before = contents(workshop)
     for kind, content in ((FILE, b"x"), (FIFO, b""), (LINK, b"itself"), ("folder", b"")):
         each = trial(kind=kind, content=content)
-        shop.prepare(each)
-        shop.check(each)
-        shop.restore(each)
-        assert contents(shop) == before
+        workshop.prepare(each)
+        workshop.check(each)
+        workshop.restore(each)
+        assert contents(workshop) == before
 
 
-def test_a_written_verdict_is_allowed_and_removed(shop):
-    before, each = contents(shop), trial()
-    shop.prepare(each)
-    (shop.work / "run" / "verdict.json").write_text("{}")
-    shop.check(each)
-    shop.restore(each)
-    assert contents(shop) == before
+def test_a_written_verdict_is_allowed_and_removed(workshop):
+    before, each = contents(workshop), trial()
+    workshop.prepare(each)
+    (workshop.work / "run" / "verdict.json").write_text("{}")
+    workshop.check(each)
+    workshop.restore(each)
+    assert contents(workshop) == before
 
 
-def test_an_opened_canary_is_found(shop):
+def test_an_opened_canary_is_found(workshop):
     each = trial(kind=LINK, content=b"canary")
-    shop.prepare(each)
-    shop.check(each)
-    (shop.work / "run" / "run.json").read_bytes()
+    workshop.prepare(each)
+    workshop.check(each)
+    (workshop.work / "run" / "run.json").read_bytes()
     with pytest.raises(Violation, match="its target was opened"):
-        shop.check(each)
+        workshop.check(each)
 
 
 @pytest.mark.parametrize(("name", "text"), [
@@ -75,25 +75,25 @@ def test_an_opened_canary_is_found(shop):
     ("work/run/more.json", "may not write run/more.json"),
     ("work/run/captures/a.pcap", "may not write run/captures/a.pcap"),
 ])  # fmt: skip
-def test_a_written_file_is_found(shop, name, text):
+def test_a_written_file_is_found(workshop, name, text):
     each = trial()
-    shop.prepare(each)
-    path = shop.folder / name
+    workshop.prepare(each)
+    path = workshop.folder / name
     path.write_bytes(b"written, and longer")
-    shop._watch.was_opened()
+    workshop._watch.was_opened()
     with pytest.raises(Violation, match=text):
-        shop.check(each)
+        workshop.check(each)
 
 
-def test_a_written_segment_is_found_without_its_times(shop):
+def test_a_written_segment_is_found_without_its_times(workshop):
     each = trial(RECOVER, name="archive/0-0.rec")
-    shop.prepare(each)
-    path = shop.work / "archive" / "1-0.rec"
+    workshop.prepare(each)
+    path = workshop.work / "archive" / "1-0.rec"
     facts = path.stat()
     with path.open("r+b") as file:
         file.write(b"U")
     os.utime(path, ns=(facts.st_atime_ns, facts.st_mtime_ns))
     with pytest.raises(Violation, match=r"may not write archive/1-0\.rec"):
-        shop.check(each)
-    shop.restore(each)
+        workshop.check(each)
+    workshop.restore(each)
     assert path.read_bytes() == b"undamaged"

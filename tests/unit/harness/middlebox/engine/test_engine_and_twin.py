@@ -15,7 +15,7 @@ from tests.unit.harness.middlebox.synthetic_case import (
     STREAM_1,
     STREAM_2,
     TERM_LENGTH,
-    Driven,
+    ByteEngine,
     case,
     data,
     fault,
@@ -189,7 +189,7 @@ FAULTS = st.lists(fault_cases(), max_size=4).map(
 @given(EVENTS, FAULTS, st.integers(0, 2**63 - 1))
 def test_agrees_with_the_reference(events, faults, seed):
     made = case(*faults, seed=seed)
-    driven, naive = Driven(made), NaiveMiddlebox(made)
+    driven, naive = ByteEngine(made), NaiveMiddlebox(made)
     sent = []
     now_ns = 0
     events = [([setup()], A_TO_B, 10 * MS, False), *events]
@@ -352,7 +352,7 @@ def long_stream(seed):
 @pytest.mark.parametrize("name", LONG_STREAM_FAULTS)
 def test_agrees_with_the_reference_on_a_long_stream(name):
     made = case(LONG_STREAM_FAULTS[name], seed=5)
-    driven, naive = Driven(made), NaiveMiddlebox(made)
+    driven, naive = ByteEngine(made), NaiveMiddlebox(made)
     sent = []
     for number, (datagram, link) in enumerate(long_stream(9)):
         now_ns = (number + 1) * MS // 7

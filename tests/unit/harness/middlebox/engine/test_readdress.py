@@ -8,7 +8,7 @@ import pytest
 from tests.unit.harness.middlebox.synthetic_case import (
     A_TO_B,
     B_TO_A,
-    Driven,
+    ByteEngine,
     case,
     fault,
     with_more,
@@ -87,4 +87,4 @@ def errors_of(made, known):
         link_counts = np.zeros((2, 3), dtype=np.int64)
         rewritten_ports = known
 
-    return _errors(Driven(made).engine, Silent(), [])
+    return _errors(ByteEngine(made).engine, Silent(), [])

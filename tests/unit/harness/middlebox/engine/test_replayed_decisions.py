@@ -12,7 +12,7 @@ from tests.unit.harness.middlebox.synthetic_case import (
     B_TO_A,
     ENVELOPE,
     SESSION,
-    Driven,
+    ByteEngine,
     case,
     data,
     fault,
@@ -43,7 +43,7 @@ EVERY = PlaceCase(kind="range", start=64, length=1, every=256)
 
 def through(made, *events, replayed=None):
     """Return an engine that has processed datagrams, and the datagrams that it sent."""
-    driven = Driven(made, replayed=replayed)
+    driven = ByteEngine(made, replayed=replayed)
     sent = [leaves for frames, link in events for leaves in driven.offer(frames, link)]
     return driven, sent
 
@@ -69,11 +69,11 @@ def long_run(middlebox, release, pace_ns):
 @pytest.mark.parametrize("name", LONG_STREAM_FAULTS)
 def test_repeats_every_decision_at_another_pace_and_with_another_seed(name):
     made = case(LONG_STREAM_FAULTS[name], seed=5)
-    first = Driven(made)
-    long_run(first, Driven.release, MS // 7)
+    first = ByteEngine(made)
+    long_run(first, ByteEngine.release, MS // 7)
     other = case(LONG_STREAM_FAULTS[name], seed=6)
-    again = Driven(other, replayed=compile_decisions(other, first.decisions.copy()))
-    long_run(again, Driven.release, MS // 3)
+    again = ByteEngine(other, replayed=compile_decisions(other, first.decisions.copy()))
+    long_run(again, ByteEngine.release, MS // 3)
     assert len(first.decisions) > 0
     for names in (IDENTITY, ("rule", "action", "detail", "delay_ns")):
         found, wanted = (
@@ -89,10 +89,10 @@ def test_repeats_every_decision_at_another_pace_and_with_another_seed(name):
 @pytest.mark.parametrize("name", LONG_STREAM_FAULTS)
 def test_agrees_with_the_reference(name):
     made = case(LONG_STREAM_FAULTS[name], seed=5)
-    first = Driven(made)
-    long_run(first, Driven.release, MS // 7)
+    first = ByteEngine(made)
+    long_run(first, ByteEngine.release, MS // 7)
     chosen = first.decisions[::3].copy()
-    driven = Driven(made, replayed=compile_decisions(made, chosen))
+    driven = ByteEngine(made, replayed=compile_decisions(made, chosen))
     naive = NaiveMiddlebox(made, replayed=rows(chosen))
     sent = []
     for number, (datagram, link) in enumerate(long_stream(9)):
@@ -152,11 +152,11 @@ def test_frames_without_a_position_are_identified_by_their_order():
 
 def test_time_does_not_matter():
     timed = with_more(fault("drop"), when=WhenCase(after_ns=5 * MS))
-    first = Driven(case(timed))
+    first = ByteEngine(case(timed))
     first.offer(setup())
     first.offer(data(0), now_ns=1)
     first.offer(data(64), now_ns=6 * MS)
-    again = Driven(case(timed), replayed=compile_decisions(case(timed), first.decisions.copy()))
+    again = ByteEngine(case(timed), replayed=compile_decisions(case(timed), first.decisions.copy()))
     sent = [again.frames(each, now_ns=1) for each in (setup(), data(0), data(64), data(128))]
     assert sent == [[setup()], [data(0)], [], [data(128)]]
 

@@ -14,7 +14,7 @@ from scapy.packet import Raw, raw
 from tests.naive.middlebox import NaiveMiddlebox
 from tests.naive.route import route
 from tests.unit.harness.middlebox.synthetic_case import (
-    Driven,
+    ByteEngine,
     case,
     data,
     fault,
@@ -114,7 +114,7 @@ def test_each_direction_draws_independently():
 
 def crossed(made, link, count=400):
     """Return the frames that an engine forwards of a stream on a link, and the engine."""
-    driven = Driven(made)
+    driven = ByteEngine(made)
     driven.offer(setup(), link)
     passed = [bool(driven.frames(data(64 * at), link)) for at in range(count)]
     return passed, driven
@@ -140,7 +140,7 @@ def test_passages_are_counted_by_direction():
     rule = fault("drop", links=("a->b", "a->c")).model_copy(
         update={"attempt": fault("drop").attempt.model_copy(update={"last": 1})}
     )
-    driven = Driven(star([("a", "b"), ("a", "c")], rule))
+    driven = ByteEngine(star([("a", "b"), ("a", "c")], rule))
     for link in (0, 2):
         driven.offer(setup(), link)
     left = [len(driven.frames(data(64), link)) for link in (0, 2, 0, 2)]
@@ -151,10 +151,10 @@ def test_passages_are_counted_by_direction():
 def test_a_status_message_of_no_stream_matches_only_rules_of_all_streams():
     asking = struct.pack("<iBBHiiiiiq", 36, 0, 0x80, SM, 0, 0, 0, 0, 0, 5)
     of_one = fault("drop", types=("SM",), links=("b->a",), name="one")
-    driven = Driven(case(of_one.model_copy(update={"ordinals": (0,)})))
+    driven = ByteEngine(case(of_one.model_copy(update={"ordinals": (0,)})))
     assert driven.frames(asking, 1) == [asking]
     assert driven.engine.tallies[0, TRIED] == 0
-    driven = Driven(case(of_one))
+    driven = ByteEngine(case(of_one))
     assert driven.frames(asking, 1) == []
     assert driven.frames(status_message(stream=77), 1) != []
     assert driven.engine.tallies[0, TRIED] == 1

@@ -10,7 +10,7 @@ from tests.naive.middlebox import NaiveMiddlebox
 from tests.unit.harness.middlebox.synthetic_case import (
     A_TO_B,
     ENVELOPE,
-    Driven,
+    ByteEngine,
     case,
     data,
     fault,
@@ -41,7 +41,7 @@ class Twin:
         return self.naive.sent[first:]
 
 
-BOTH = pytest.mark.parametrize("driver", [Driven, Twin])
+BOTH = pytest.mark.parametrize("driver", [ByteEngine, Twin])
 
 
 def after_a_point(position=6400, **window):
@@ -173,7 +173,7 @@ def test_frames_without_attempts_match_whatever_attempts_a_rule_selects(driver):
 
 def test_copies_that_do_not_all_fit_are_not_kept():
     """The frame passes as if no rule had matched, so the accounts stay balanced."""
-    driven = Driven(case(with_more(fault("duplicate", hold_ns=5 * S), copies=4)))
+    driven = ByteEngine(case(with_more(fault("duplicate", hold_ns=5 * S), copies=4)))
     driven.frames(setup())
     slots = len(driven.engine.held.records)
     assert slots % 4 == 0

@@ -10,7 +10,7 @@ from tests.unit.harness.middlebox.synthetic_case import (
     STREAM_1,
     STREAM_2,
     TERM_LENGTH,
-    Driven,
+    ByteEngine,
     case,
     data,
     fault,
@@ -32,7 +32,7 @@ F0, F1, F2, F3 = (data(at) for at in (0, 64, 128, 192))
 def seed_where(chosen, action="drop", positions=(0, 64, 128, 192), **settings):
     """Return a seed for which a rule with share 0.5 matches exactly these of four frames."""
     for seed in range(2000):
-        driven = Driven(case(fault(action, 0.5, **settings), seed=seed))
+        driven = ByteEngine(case(fault(action, 0.5, **settings), seed=seed))
         driven.offer(setup())
         for at in positions:
             driven.offer(data(at))
@@ -42,7 +42,7 @@ def seed_where(chosen, action="drop", positions=(0, 64, 128, 192), **settings):
 
 
 def ready(*faults, seed=99):
-    driven = Driven(case(*faults, seed=seed))
+    driven = ByteEngine(case(*faults, seed=seed))
     assert driven.frames(setup()) == [setup()]
     return driven
 
@@ -236,7 +236,7 @@ def test_attempts_restart_when_a_term_reuses_a_slot():
 
 
 def test_positions_increase_when_the_term_id_wraps():
-    driven = Driven(case(fault("drop")))
+    driven = ByteEngine(case(fault("drop")))
     driven.offer(setup(initial=2**31 - 2))
     for term in range(4):
         driven.offer(data(term * TERM_LENGTH, initial=2**31 - 2))
@@ -265,7 +265,7 @@ def test_a_swapped_frame_survives_a_new_setup_of_its_session():
 
 
 def test_data_before_its_setup_has_no_position():
-    driven = Driven(case(fault("drop")))
+    driven = ByteEngine(case(fault("drop")))
     driven.offer(F1)
     assert driven.decisions["position"].tolist() == [decision.NO_POSITION]
     assert driven.decisions["timing_sensitive"].tolist() == [1]
@@ -306,7 +306,7 @@ def test_the_outcome_of_a_frame_does_not_depend_on_batches_or_other_streams():
     seen = set()
     for variant in range(10):
         random = np.random.default_rng(variant)
-        driven = Driven(case(*faults))
+        driven = ByteEngine(case(*faults))
         driven.offer(setup())
         driven.offer(setup(STREAM_2))
         pending = {stream: list(range(0, 40_000, 64)) for stream in (STREAM_1, STREAM_2)}

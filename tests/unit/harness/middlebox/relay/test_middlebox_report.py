@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.unit.harness.middlebox.synthetic_case import Driven, case, data, fault, setup
+from tests.unit.harness.middlebox.synthetic_case import ByteEngine, case, data, fault, setup
 from windtunnel.harness.artifact.middlebox.decision import read_decisions
 from windtunnel.harness.middlebox.relay.relay_state import LAG_BUCKETS
 from windtunnel.harness.middlebox.relay.report import DecisionLog, lag_quantiles
@@ -23,7 +23,7 @@ def test_nothing_forwarded_has_no_lag():
 
 
 def test_decisions_are_appended_and_the_buffer_emptied(tmp_path):
-    driven = Driven(case(fault("drop")))
+    driven = ByteEngine(case(fault("drop")))
     log = DecisionLog(tmp_path / "decisions.bin")
     driven.offer(setup())
     for at in (0, 64, 128):
@@ -37,7 +37,7 @@ def test_decisions_are_appended_and_the_buffer_emptied(tmp_path):
 
 def test_decision_times_are_written_as_epoch_times(tmp_path):
     """A simulated engine counts from the start of its world; every file has epoch times."""
-    driven = Driven(case(fault("drop")))
+    driven = ByteEngine(case(fault("drop")))
     driven.offer(setup())
     driven.offer(data(0))
     engine_ns = driven.engine.decisions["time_ns"][:1].tolist()

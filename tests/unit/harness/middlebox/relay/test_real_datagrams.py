@@ -4,7 +4,7 @@ import pytest
 
 from tests.golden.reader import datagrams
 from tests.naive.middlebox import NaiveMiddlebox
-from tests.unit.harness.middlebox.synthetic_case import Driven, case, fault
+from tests.unit.harness.middlebox.synthetic_case import ByteEngine, case, fault
 from windtunnel.harness.middlebox.relay.report import link_account
 
 MS = 1_000_000
@@ -20,7 +20,7 @@ FAULTS = (
 @pytest.mark.parametrize("golden_set", ["one-message", "clean", "loss-concurrent-mtu8k"])
 def test_effects_on_real_traffic_are_those_of_the_reference(golden_set):
     made = case(*FAULTS)
-    driven, naive = Driven(made, datagram_length_max=8192), NaiveMiddlebox(made)
+    driven, naive = ByteEngine(made, datagram_length_max=8192), NaiveMiddlebox(made)
     sent = []
     found = datagrams(golden_set)
     (port, *_) = {each.destination_port for each in found if each.payload[6] == 5}

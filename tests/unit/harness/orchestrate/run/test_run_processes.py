@@ -11,7 +11,7 @@ from windtunnel.harness.orchestrate.run.run_processes import RunProcesses
 from windtunnel.harness.orchestrate.subjects.subject import DIRECTORY, OURS, Subject
 
 
-class Stubborn:
+class IgnoresSigterm:
     """A process that ends only when it is killed."""
 
     code = None
@@ -32,7 +32,7 @@ class Stubborn:
         return "busy"
 
 
-class Obedient(Stubborn):
+class EndsOnSigterm(IgnoresSigterm):
     """A process that ends when it is asked to."""
 
     def terminate(self):
@@ -60,7 +60,7 @@ def join(processes, tmp_path, role, process):
 def test_a_subject_that_is_late_is_noted_with_its_end_and_is_no_error(
     processes, errors, tmp_path, role
 ):
-    late = join(processes, tmp_path, role, Stubborn())
+    late = join(processes, tmp_path, role, IgnoresSigterm())
     processes.end(role)
     assert errors == []
     found = late.facts(tmp_path)
@@ -69,13 +69,13 @@ def test_a_subject_that_is_late_is_noted_with_its_end_and_is_no_error(
 
 @pytest.mark.parametrize("role", ["relay", "capture", "sampler", "saboteur"])
 def test_a_late_process_of_the_harness_is_an_error(processes, errors, tmp_path, role):
-    join(processes, tmp_path, role, Stubborn())
+    join(processes, tmp_path, role, IgnoresSigterm())
     processes.end(role)
     assert errors == [f"a/{role} did not end within 0.01 s of the request to end"]
 
 
 def test_a_process_that_ends_when_it_is_asked_to_is_not_late(processes, errors, tmp_path):
-    driver = join(processes, tmp_path, "driver", Obedient())
+    driver = join(processes, tmp_path, "driver", EndsOnSigterm())
     processes.end("driver", "relay")
     assert (errors, driver.facts(tmp_path).late_s) == ([], 0.0)
 
@@ -97,11 +97,11 @@ class FakeLab:
 
     def spawn(self, place, argv, *, env=None, log):
         self.spawned.append((place, env, argv))
-        return Stubborn()
+        return IgnoresSigterm()
 
     def start_application(self, name, request):
         self.requested[name] = request
-        return Stubborn()
+        return IgnoresSigterm()
 
     def neighbor(self, host):
         raise NotImplementedError

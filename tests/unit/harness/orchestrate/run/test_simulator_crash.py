@@ -50,7 +50,7 @@ os.kill(os.getpid(), {number})
     return [sys.executable, "-c", text]
 
 
-def blaming(folder: RunDir) -> list[str]:
+def endless_driver_command(folder: RunDir) -> list[str]:
     """Return the command line of a process that ends itself because a driver does not return."""
     found = ProcessExit("a/driver", "driver", 1, False, "simulator.log", ENDLESS)
     text = f"""
@@ -102,7 +102,7 @@ def judged(request, monkeypatch, tmp_path):
         spec = make_spec(tmp_path, **drivers)
 
         def command(memory: str) -> list[str]:
-            return ending(number, state, memory) if number else blaming(spec.folder)
+            return ending(number, state, memory) if number else endless_driver_command(spec.folder)
 
         monkeypatch.setattr(
             simulation, "simulator_command", lambda *_, memory, **__: command(memory)

@@ -273,7 +273,9 @@ def test_a_driver_that_never_gets_ready_is_named_not_its_sampler(bench, monkeypa
         if event.phase == "waiting for drivers":
             monkeypatch.setattr(phases, "READY_TIMEOUT_S", 0.5)
 
-    result = bench.run(on_event=shorten_timeout, programs={"sampler": local_lab.saying("nothing")})
+    result = bench.run(
+        on_event=shorten_timeout, programs={"sampler": local_lab.printing_program("nothing")}
+    )
     assert bench.manifest(result).stopped.startswith("a/driver is not ready after 0.5 s")
 
 

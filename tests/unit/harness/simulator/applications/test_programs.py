@@ -9,7 +9,7 @@ from windtunnel.harness.simulator.applications.programs import KILLED, Applicati
 from windtunnel.harness.simulator.support import Unsupported
 
 
-class Guest:
+class HostClient:
     def __init__(self, number):
         self.client, self.is_paused = f"client {number}", False
 
@@ -18,14 +18,14 @@ class Host:
     name, is_running = "b", True
 
     def __init__(self):
-        self.guests, self.forgotten = [], []
+        self.clients, self.dropped = [], []
 
     def connect(self):
-        self.guests.append(Guest(len(self.guests)))
-        return self.guests[-1]
+        self.clients.append(HostClient(len(self.clients)))
+        return self.clients[-1]
 
-    def drop_client(self, guest):
-        self.forgotten.append(guest)
+    def drop_client(self, client):
+        self.dropped.append(client)
 
 
 class Work:
@@ -66,7 +66,7 @@ def test_a_client_is_created_only_if_the_driver_is_running(host):
     host.is_running = True
     assert made.work.connect() == "client 0"
     assert made.work.connect() == "client 1"
-    assert host.forgotten == host.guests[:1]
+    assert host.dropped == host.clients[:1]
 
 
 def test_a_paused_program_is_not_stepped_and_neither_is_its_client(host):
@@ -74,10 +74,10 @@ def test_a_paused_program_is_not_stepped_and_neither_is_its_client(host):
     made.work.connect()
     made.pause()
     made.step()
-    assert (made.work.steps, host.guests[0].is_paused) == (0, True)
+    assert (made.work.steps, host.clients[0].is_paused) == (0, True)
     made.resume()
     made.step()
-    assert (made.work.steps, host.guests[0].is_paused) == (1, False)
+    assert (made.work.steps, host.clients[0].is_paused) == (1, False)
 
 
 def test_a_killed_program_leaves_nothing_and_is_replaced(host, tmp_path):
@@ -87,7 +87,7 @@ def test_a_killed_program_leaves_nothing_and_is_replaced(host, tmp_path):
     made.step()
     made.close(tmp_path)
     assert (made.work.steps, made.work.closed) == (0, [])
-    assert host.forgotten == host.guests
+    assert host.dropped == host.clients
     ended = made.exit("log")
     assert (ended.name, ended.exit_code, ended.asked) == ("b/subscriber-ticks", KILLED, True)
     following = made.successor()

@@ -201,7 +201,7 @@ def test_a_pad_over_a_frame_that_was_not_lost_is_reported(unreliable):
 
 def test_a_pad_over_the_very_first_frame_is_reported(unreliable):
     unreliable.frames.pop(0)
-    unreliable.see_pad(0, 0)
+    unreliable.read_pad(0, 0)
     unreliable.frames.insert(0, unreliable.frames.pop())
     finding = padded(unreliable)
     assert (finding.outcome, finding.position) == (Outcome.FAIL, 0)
@@ -223,7 +223,7 @@ def test_a_pad_that_covers_the_frame_after_the_lost_one_is_reported(unreliable):
         at for at in range(len(kinds) - 1) if positions[at] in lost and kinds[at + 1] == DATA
     )
     at = next(at for at, frame in enumerate(unreliable.frames) if frame[0] == positions[first])
-    unreliable.see_pad(first, first + 1)
+    unreliable.read_pad(first, first + 1)
     unreliable.frames[at : at + 2] = [unreliable.frames.pop()]
     assert covered(unreliable).outcome is Outcome.PASS
     finding = padded(unreliable)
@@ -238,7 +238,7 @@ def test_one_pad_over_two_neighbouring_losses_is_justified(unreliable):
         at for at in range(len(kinds) - 1) if positions[at] in lost and kinds[at + 1] == DATA
     )
     at = next(at for at, frame in enumerate(unreliable.frames) if frame[0] == positions[first])
-    unreliable.see_pad(first, first + 1)
+    unreliable.read_pad(first, first + 1)
     unreliable.frames[at : at + 2] = [unreliable.frames.pop()]
     unreliable.decide(first + 1, 1)
     assert padded(unreliable).outcome is Outcome.PASS

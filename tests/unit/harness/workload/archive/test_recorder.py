@@ -122,7 +122,7 @@ def test_an_archive_that_is_already_recording_was_only_late(archive, recorder):
     assert recorder.look(archive)
 
 
-class Nobody:
+class UnusedClient:
     """A client or a session that ignores all requests."""
 
     def __init__(self, *_):
@@ -154,7 +154,7 @@ def test_an_archive_that_starts_slowly_has_the_time_limit_of_a_client(
         lasts_ns=1,
     )  # fmt: skip
     case = SimpleNamespace(events=(kill,) if kills else ())
-    monkeypatch.setattr(recorder_of, "Aeron", Nobody)
+    monkeypatch.setattr(recorder_of, "Aeron", UnusedClient)
     monkeypatch.setattr(recorder_of.AeronArchive, "connect", connect)
     monkeypatch.setattr(recorder_of, "context", lambda _: settings)
     monkeypatch.setattr(recorder_of.time, "monotonic_ns", lambda: now_ns[0])

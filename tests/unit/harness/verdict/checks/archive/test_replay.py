@@ -28,7 +28,7 @@ PAUSE = EventCase(
 )
 
 
-class CutShort:
+class TruncatedReplay:
     """The synthetic run as a replay by host a's archive, ended three frames early."""
 
     def __init__(self, run):
@@ -83,7 +83,7 @@ class CutShort:
 
 @pytest.fixture
 def cut(tmp_path):
-    return CutShort(make_run(tmp_path))
+    return TruncatedReplay(make_run(tmp_path))
 
 
 @pytest.mark.parametrize("check", [delivered_once, positions_covered])

@@ -146,7 +146,7 @@ def fill_from_before_reach(run) -> tuple[int, int]:
     frame = first_in_reach(run)
     start, end = int(run.log.frames["position"][frame - 1]), run.frame_end(frame)
     at = next(at for at, each in enumerate(run.frames) if each[0] == start)
-    run.see_pad(frame - 1, frame)
+    run.read_pad(frame - 1, frame)
     run.frames[at : at + 2] = [run.frames.pop()]
     run.lay_out_logs()
     return start, end

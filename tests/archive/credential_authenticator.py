@@ -5,7 +5,7 @@
     reader      may make all requests except truncation
     else        may make all requests
 
-`Gatekeeper.java` is the same for Java's archive.
+`CredentialAuthenticator.java` is the same for Java's archive.
 """
 
 import shutil
@@ -13,10 +13,10 @@ import subprocess
 from pathlib import Path
 
 TRUNCATE = 13
-SOURCE = Path(__file__).with_name("Gatekeeper.java")
+SOURCE = Path(__file__).with_name("CredentialAuthenticator.java")
 
 
-class Gatekeeper:
+class CredentialAuthenticator:
     """An authenticator that is also an authorisation service."""
 
     def __init__(self):

@@ -1,5 +1,5 @@
 /*
- * The authenticator of Java's archive in these tests; gatekeeper.py is the same for ours.
+ * The authenticator of Java's archive in these tests, like credential_authenticator.py for ours.
  */
 import io.aeron.security.Authenticator;
 import io.aeron.security.AuthenticatorSupplier;
@@ -11,7 +11,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.HashMap;
 import java.util.Map;
 
-public class Gatekeeper implements AuthenticatorSupplier
+public class CredentialAuthenticator implements AuthenticatorSupplier
 {
     private static final int TRUNCATE = 13;
 
