@@ -126,7 +126,7 @@ def _epoch(own, chance: random.Random, count: int) -> int:
     live.publication.close()
     checked.recorded(CHECKED_RECORDING, live.publication.position)
     reader = Reader(checked, stream=CHECKED_REPLAYED)
-    checked.ask_replay(CHECKED_RECORDING, replay_stream_id=CHECKED_REPLAYED)
+    checked.request_replay(CHECKED_RECORDING, replay_stream_id=CHECKED_REPLAYED)
     assert reader.until_end() == [message(number) for number in range(published)]
     return sent
 

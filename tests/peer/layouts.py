@@ -41,7 +41,7 @@ class Layout:
             link.close()
 
 
-def lay_out(kind, faults=None, seed=0):
+def layout_of(kind, faults=None, seed=0):
     """Return the layout of a kind; without `faults`, the drivers are connected directly."""
     return _KINDS[kind](_Links(faults, seed))
 

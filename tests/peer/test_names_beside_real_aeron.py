@@ -195,11 +195,11 @@ def test_names_are_passed_on_by_this_driver_and_the_real_one(tmp_path):
     ):
         fourth = Ours("FOURTH", "127.0.0.8", 0, f"{REAL_HOST}:{ports[REAL_HOST]}")
 
-        def all_know_all():
+        def all_have_three_neighbors():
             fourth.resolver.do_work(fourth.clock.now_ns())
             return all(values(side, NEIGHBORS) == [3] for side in (ours, one, two, fourth))
 
-        ours.until(all_know_all, "three neighbors each")
+        ours.until(all_have_three_neighbors, "three neighbors each")
         assert fourth.resolver.resolve("TWO", "endpoint") == (THIRD_HOST, 0)
         assert ours.resolver.resolve("FOURTH", "endpoint") == ("127.0.0.8", 0)
         fourth.resolver.close()

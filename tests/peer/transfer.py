@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 from tests.peer.bad_link import TO_NEAR
 from tests.peer.driver_facts import DriverFacts
 from tests.peer.impairments import MTU
-from tests.peer.layouts import lay_out
+from tests.peer.layouts import layout_of
 from tests.peer.processes import real_driver_process
 from tests.peer.streams import MESSAGES, OurClient, RealClient, until
 from windtunnel.driver.media_driver.context import SHARED, from_environment
@@ -58,7 +58,7 @@ def start_transfer(folder, kind, drivers, clients, faults=None, seed=0):
         ends = ENDS[writing](near), ENDS[clients[1]](far)
         for end in ends:
             stack.callback(end.close)
-        layout = lay_out(kind, faults, seed)
+        layout = layout_of(kind, faults, seed)
         stack.callback(layout.close)
         made = Transfer(layout, ends, DriverFacts(near), DriverFacts(far))
         made.connect()

@@ -194,7 +194,7 @@ class LossyStream:
             self._advance(time_ns, receiver)
             return
         nak = made.nak(gap * STEP, (end - gap) * STEP)
-        self._feed_back(time_ns, receiver, nak)
+        self._send_feedback(time_ns, receiver, nak)
         self._at(time_ns + self.plan.way_ns, self._resend, gap, end)
         self._at(time_ns + NAK_AGAIN_NS, self._on_gap, receiver, gap)
 
@@ -202,7 +202,7 @@ class LossyStream:
         for index in range(gap, end):
             self._transmit(time_ns, index)
 
-    def _feed_back(self, time_ns, receiver, payload):
+    def _send_feedback(self, time_ns, receiver, payload):
         plan = self.plan
         destination = GROUP_CONTROL if plan.in_group else SENDER
         self._record(receiver.name, time_ns, payload, receiver.address, destination, back=True)
@@ -232,7 +232,7 @@ class LossyStream:
     def _status(self, time_ns, receiver):
         receiver.reported = receiver.consumed
         status = made.sm(receiver.consumed * STEP, self.plan.window * STEP)
-        self._feed_back(time_ns, receiver, status)
+        self._send_feedback(time_ns, receiver, status)
         limit = receiver.consumed + self.plan.window
         self._at(time_ns + self.plan.way_ns, self._raise_limit, limit)
 

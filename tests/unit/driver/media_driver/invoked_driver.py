@@ -230,7 +230,7 @@ def lab(directory: Path, **settings: Any) -> Iterator[Lab]:
 
 
 @contextmanager
-def patient_lab(directory: Path, **settings: Any) -> Iterator[Lab]:
+def lab_with_long_timeouts(directory: Path, **settings: Any) -> Iterator[Lab]:
     """Yield a driver with very long timeouts for its client and for unblocking publications."""
     with lab(
         directory,

@@ -2,7 +2,12 @@
 
 import pytest
 
-from tests.unit.driver.media_driver.invoked_driver import CHANNEL, PEER, TO_PEER, patient_lab
+from tests.unit.driver.media_driver.invoked_driver import (
+    CHANNEL,
+    PEER,
+    TO_PEER,
+    lab_with_long_timeouts,
+)
 from windtunnel.driver.channel.socket_address import SocketAddress
 from windtunnel.driver.command.publication import AddPublication
 from windtunnel.driver.command.subscription import AddSubscription
@@ -25,7 +30,7 @@ def taken_in_a_turn(driver, to):
 
 @pytest.mark.parametrize(("capacity", "expected"), [(None, 64), (1, 1), (4, 4), (16, 16)])
 def test_the_receiver_takes_as_many_datagrams_per_turn_as_configured(tmp_path, capacity, expected):
-    with patient_lab(tmp_path / "aeron", receiver_io_vector_capacity=capacity) as driver:
+    with lab_with_long_timeouts(tmp_path / "aeron", receiver_io_vector_capacity=capacity) as driver:
         driver.add(AddSubscription, CHANNEL)
         assert taken_in_a_turn(driver, SUBSCRIBED) == expected
 
@@ -34,6 +39,6 @@ def test_the_receiver_takes_as_many_datagrams_per_turn_as_configured(tmp_path, c
 def test_the_sender_takes_as_many_control_frames_per_turn_as_configured(
     tmp_path, capacity, expected
 ):
-    with patient_lab(tmp_path / "aeron", sender_io_vector_capacity=capacity) as driver:
+    with lab_with_long_timeouts(tmp_path / "aeron", sender_io_vector_capacity=capacity) as driver:
         driver.add(AddPublication, TO_PEER)
         assert taken_in_a_turn(driver, PUBLISHING) == expected

@@ -104,11 +104,11 @@ def test_a_publisher_that_rests_can_be_asked_to_end(clock, monkeypatch):
     publisher = Publisher(PLAN, PAYLOAD, -1, stop, PaceCase(rest_every_bytes=4, rest_ns=10**12))
     sleep = clock.sleep
 
-    def sleep_and_be_asked(seconds):
+    def sleep_then_request_stop(seconds):
         sleep(seconds)
         stop.request(15)
 
-    monkeypatch.setattr("windtunnel.harness.workload.publisher.time.sleep", sleep_and_be_asked)
+    monkeypatch.setattr("windtunnel.harness.workload.publisher.time.sleep", sleep_then_request_stop)
     with pytest.raises(Stopped):
         publisher.send(ScriptedPublication())
     assert publisher.accepted_count == 1

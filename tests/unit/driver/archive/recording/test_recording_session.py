@@ -245,7 +245,7 @@ def _killed_somewhere(recording, chance, blocks, monkeypatch):
     """Record until the process is killed: before a write, or with only some pages written."""
     pwrite, left = os.pwrite, [chance.randrange(blocks)]
 
-    def write_or_die(file, content, at):
+    def write_until_killed(file, content, at):
         if left[0]:
             left[0] -= 1
             return pwrite(file, content, at)
@@ -254,7 +254,7 @@ def _killed_somewhere(recording, chance, blocks, monkeypatch):
             pwrite(file, content[: whole_pages_end - at], at)
         raise Killed
 
-    monkeypatch.setattr(os, "pwrite", write_or_die)
+    monkeypatch.setattr(os, "pwrite", write_until_killed)
     with suppress(Killed):
         record(recording)
     monkeypatch.setattr(os, "pwrite", pwrite)

@@ -107,7 +107,7 @@ class Recorder:
         live.publication.close()
         return live
 
-    def ask_replay(self, recording_id, kind=ReplayRequest, **changed):
+    def request_replay(self, recording_id, kind=ReplayRequest, **changed):
         """Request a replay. Returns the response."""
         return self.request(kind, **replay_values(recording_id, **changed))
 

@@ -52,7 +52,7 @@ def test_damaged_messages_without_a_session_change_nothing(tmp_path, monkeypatch
         assert client.request(StartPositionRequest, recording_id=0) == Ok(0)
         assert (tmp_path / "archive" / "archive.catalog").read_bytes() == before
         reader = Reader(client)
-        client.ask_replay(0)
+        client.request_replay(0)
         assert reader.until_end() == [message(number) for number in range(20)]
         env.run_for(6_000_000_000)
         sessions = [each for each in client.aeron.counters if each.type_id == 113]

@@ -113,13 +113,13 @@ def test_an_unexpected_error_in_one_replay_ends_only_that_replay(env, client, mo
     reader = Reader(client)
     with monkeypatch.context() as patch:
         patch.setattr(RecordingReader, "block", defect)
-        response = client.ask_replay(0)
+        response = client.request_replay(0)
         env.until(lambda: len(client.summaries(response.correlation_id)) == 2)
     assert [each[0] for each in client.summaries(response.correlation_id)] == ["OK", "ERROR"]
     env.until(lambda: not reader.subscription.images)
     logged_defect(env)
     again = Reader(client, stream=6)
-    client.ask_replay(0, replay_stream_id=6)
+    client.request_replay(0, replay_stream_id=6)
     assert len(again.until_end()) == 300
 
 

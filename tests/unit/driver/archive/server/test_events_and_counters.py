@@ -118,7 +118,7 @@ def test_counters_follow_recordings_and_replays(env, client):
     # 62 messages fit into the first term; only the header of the padding after them is written.
     assert value(106) == 70 * FRAME + 32
     reader = Reader(client)
-    client.ask_replay(0)
+    client.request_replay(0)
     reader.until(lambda: len(reader.seen) == 70)
     assert value(112) == 1
     assert value(109) >= 70 * FRAME
@@ -165,7 +165,7 @@ def test_recordings_of_the_real_archive_are_listed_and_replayed(
         found = [each for each in client.received if isinstance(each, RecordingDescriptor)]
         assert [each.recording_id for each in found] == [0, 1, 2]
         reader = Reader(client)
-        client.ask_replay(recording_id)
+        client.request_replay(recording_id)
         expected = [golden_message(each, length_max).tobytes() for each in range(count)]
         assert reader.until_end() == expected
 

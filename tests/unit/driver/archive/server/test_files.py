@@ -121,7 +121,7 @@ def test_a_truncation_ends_replays_first(stored, tmp_path, monkeypatch):
     with own_archive(tmp_path, monkeypatch) as env:
         client = env.connect_client()
         reader = Reader(client)
-        client.ask_replay(0)
+        client.request_replay(0)
         reader.until(lambda: reader.seen)
         response = client.request(TruncateRecordingRequest, recording_id=0, position=1024)
         assert response == Ok(2)
@@ -136,7 +136,7 @@ def test_a_replay_of_the_remaining_data_does_not_stop_the_deletion(stored, tmp_p
         reader = Reader(client)
         response = client.request(TruncateRecordingRequest, recording_id=0, position=SEGMENT)
         assert response == Ok(40)
-        replay = client.ask_replay(0)
+        replay = client.request_replay(0)
         assert replay == Ok(replay.relevant_id)
         assert len(stored.files()) > 1
         # The reader never polls, so the replay stays active.
@@ -158,7 +158,7 @@ def test_a_recording_is_purged_once_it_has_no_replay(stored, tmp_path, monkeypat
     with own_archive(tmp_path, monkeypatch) as env:
         client = env.connect_client()
         reader = Reader(client)
-        client.ask_replay(0)
+        client.request_replay(0)
         reader.until(lambda: reader.seen)
         assert client.request(PurgeRecordingRequest, recording_id=0) == Err(2)
         reader.until_end()
@@ -195,7 +195,7 @@ def test_segment_files_are_detached_and_attached(stored, tmp_path, monkeypatch):
         assert client.request(DetachSegmentsRequest, **wanted) == Ok(0)
         assert stored.range() == (2 * SEGMENT, THREE)
         assert stored.files() == names(0, SEGMENT, 2 * SEGMENT)
-        assert client.ask_replay(0, position=4096) == Err(16)
+        assert client.request_replay(0, position=4096) == Err(16)
         assert client.request(AttachSegmentsRequest, recording_id=0) == Ok(2)
         assert stored.range() == (4096, THREE)
         assert client.request(AttachSegmentsRequest, recording_id=0) == Ok(0)
@@ -297,7 +297,7 @@ def test_segments_are_migrated(stored, tmp_path, monkeypatch, is_before):
         left = (*bases, 3 * SEGMENT) if is_before else bases
         assert stored.files(destination) == names(*left, recording_id=destination)
         reader = Reader(client)
-        client.ask_replay(destination)
+        client.request_replay(destination)
         assert len(reader.until_end()) == 3 * SEGMENT // 1024
 
 

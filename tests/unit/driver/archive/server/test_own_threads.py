@@ -67,7 +67,7 @@ def test_an_aborted_replay_sends_no_error(env, client):
     """Even if its file was truncated before the replayer read it."""
     client.stopped_recording(300)
     reader = Reader(client)
-    response = client.ask_replay(0)
+    response = client.request_replay(0)
     env.until(lambda: reader.subscription.images)
     env.run_for(100_000_000)
     (run,) = (each.run for each in env.archive._conductor._operations.replays.of(0))

@@ -262,7 +262,7 @@ def test_a_full_disk_ends_one_recording_and_no_other(tmp_path, monkeypatch):
         client.recorded(1, end)
         assert len(client.summaries(other.correlation_id)) == 2
         reader = Reader(client)
-        client.ask_replay(0)
+        client.request_replay(0)
         assert reader.until_end() == [message(number) for number in range(10)]
 
 
@@ -328,7 +328,7 @@ def test_an_extended_recording_is_replayed_as_one_stream(env, client):
     client.request(StopRecordingSubscriptionRequest, subscription_id=response.relevant_id)
     env.until(lambda: ("STOP", 0, last) in client.signals())
     reader = Reader(client)
-    client.ask_replay(0)
+    client.request_replay(0)
     assert reader.until_end() == [message(number) for number in range(200)]
     assert len(segments_of(env.directory, 0)) == 2
 

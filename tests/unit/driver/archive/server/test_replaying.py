@@ -35,7 +35,7 @@ UDP = "aeron:udp?endpoint=10.0.0.1:20500"
 def test_a_boolean_parameter_of_a_replay_channel_is_case_insensitive(env, client):
     client.stopped_recording(10)
     reader = Reader(client)
-    response = client.ask_replay(0, replay_channel=IPC + "|eos=TRUE|sparse=False")
+    response = client.request_replay(0, replay_channel=IPC + "|eos=TRUE|sparse=False")
     assert response == Ok(response.relevant_id)
     assert len(reader.until_end()) == 10
 
@@ -45,7 +45,7 @@ def test_a_boolean_parameter_of_a_replay_channel_is_case_insensitive(env, client
 def test_a_stopped_recording_is_replayed_to_its_end(env, client, channel):
     end = client.stopped_recording(200).end
     reader = Reader(client, channel)
-    response = client.ask_replay(0, replay_channel=channel)
+    response = client.request_replay(0, replay_channel=channel)
     assert response == Ok(response.relevant_id)
     (image,) = env.until(lambda: reader.subscription.images)
     assert image.session_id & 0xFFFFFFFF == response.relevant_id & 0xFFFFFFFF
@@ -58,7 +58,7 @@ def test_a_missing_segment_file_ends_only_its_replay(env, client):
     client.stopped_recording(300)
     (env.directory / f"0-{SEGMENT}.rec").unlink()
     reader = Reader(client)
-    response = client.ask_replay(0)
+    response = client.request_replay(0)
     reader.until(lambda: len(client.summaries(response.correlation_id)) == 2)
     failure = client.responses_to(response.correlation_id)[-1]
     assert failure == Err(0)
@@ -70,7 +70,7 @@ def test_a_missing_segment_file_ends_only_its_replay(env, client):
 def test_a_replay_follows_a_live_recording_until_it_stops(env, client):
     publication = client.live_recording(10).publication
     reader = Reader(client)
-    client.ask_replay(0)
+    client.request_replay(0)
     reader.until(lambda: len(reader.seen) == 10)
     client.publish(publication, 10, first=10)
     reader.until(lambda: len(reader.seen) == 20)
@@ -95,7 +95,7 @@ def test_a_replay_follows_a_recording_that_has_no_counter_yet(env, client, monke
     env.until(lambda: waiting)
     assert client.request(RecordingPositionRequest, recording_id=0) == Ok(0)
     reader = Reader(client)
-    assert client.ask_replay(0).error_message == ""
+    assert client.request_replay(0).error_message == ""
     monkeypatch.setattr(ImageRecording, "try_complete", complete)
     client.publish(publication, 10)
     reader.until(lambda: len(reader.seen) == 10)
@@ -118,7 +118,7 @@ def test_a_replay_of_a_recording_that_fails_to_start_ends(env, client, monkeypat
     client.aeron.add_exclusive_publication(IPC, STREAM)
     env.until(lambda: waiting)
     reader = Reader(client)
-    assert client.ask_replay(0).error_message == ""
+    assert client.request_replay(0).error_message == ""
     monkeypatch.setattr(ImageRecording, "try_complete", refuse)
     assert reader.until_end() == []
 
@@ -126,16 +126,16 @@ def test_a_replay_of_a_recording_that_fails_to_start_ends(env, client, monkeypat
 def test_a_live_recording_is_replayed_up_to_its_current_position(env, client):
     publication = client.live_recording(10).publication
     reader = Reader(client)
-    client.ask_replay(0, length=-2)
+    client.request_replay(0, length=-2)
     client.publish(publication, 10, first=10)
     assert len(reader.until_end()) == 10
 
 
 def test_an_empty_recording_has_nothing_to_replay(env, client):
     client.stopped_recording(0)
-    assert client.ask_replay(0, length=-2) == Err(15)
+    assert client.request_replay(0, length=-2) == Err(15)
     reader = Reader(client)
-    assert client.ask_replay(0).error_message == ""
+    assert client.request_replay(0).error_message == ""
     assert reader.until_end() == []
 
 
@@ -159,7 +159,7 @@ def test_an_empty_recording_has_nothing_to_replay(env, client):
 )
 def test_an_invalid_replay_request_is_rejected(env, client, values, code):
     client.stopped_recording(10)
-    response = client.ask_replay(**({"recording_id": 0} | values))
+    response = client.request_replay(**({"recording_id": 0} | values))
     assert response == Err(code)
     env.run_for(SECOND)
     assert client.summaries(response.correlation_id) == [("ERROR", code)]
@@ -167,9 +167,9 @@ def test_an_invalid_replay_request_is_rejected(env, client, values, code):
 
 def test_a_replay_of_a_live_recording_may_start_at_its_current_position(env, client):
     live = client.live_recording(10)
-    assert client.ask_replay(0, position=live.end + 32) == Err(16)
+    assert client.request_replay(0, position=live.end + 32) == Err(16)
     reader = Reader(client)
-    assert client.ask_replay(0, position=live.end).error_message == ""
+    assert client.request_replay(0, position=live.end).error_message == ""
     client.publish(live.publication, 1, first=10)
     reader.until(lambda: reader.seen == [message(10)])
 
@@ -178,17 +178,17 @@ def test_concurrent_replays_are_limited(tmp_path, monkeypatch):
     with own_archive(tmp_path, monkeypatch, max_concurrent_replays=2) as env:
         client = env.connect_client()
         client.stopped_recording(10)
-        first = client.ask_replay(0)
-        client.ask_replay(0)
-        assert client.ask_replay(0) == Err(7)
+        first = client.request_replay(0)
+        client.request_replay(0)
+        assert client.request_replay(0) == Err(7)
         client.request(StopReplayRequest, replay_session_id=first.relevant_id)
         env.run_for(100_000_000)
-        assert client.ask_replay(0).error_message == ""
+        assert client.request_replay(0).error_message == ""
 
 
 def test_a_replay_without_a_subscriber_times_out(env, client):
     client.stopped_recording(10)
-    response = client.ask_replay(0)
+    response = client.request_replay(0)
     env.run_for(4_500_000_000)
     assert client.summaries(response.correlation_id) == [("OK", response.relevant_id)]
     env.run_for(SECOND)
@@ -209,15 +209,15 @@ def test_a_malformed_replay_channel_gets_no_response(env, client):
 def test_a_replay_length_is_rounded_up_to_whole_frames(env, client, length, count):
     client.stopped_recording(10)
     reader = Reader(client)
-    client.ask_replay(0, length=length)
+    client.request_replay(0, length=length)
     assert len(reader.until_end()) == count
 
 
 def test_replays_are_stopped_singly_or_all_at_once(env, client):
     client.live_recording(10)
     readers = [Reader(client, stream=stream) for stream in (5, 6)]
-    first = client.ask_replay(0)
-    client.ask_replay(0, replay_stream_id=6)
+    first = client.request_replay(0)
+    client.request_replay(0, replay_stream_id=6)
     for reader in readers:
         reader.until(lambda reader=reader: len(reader.seen) == 10)
     assert client.request(StopReplayRequest, replay_session_id=first.relevant_id) == Ok(0)
@@ -254,7 +254,7 @@ def test_a_truncation_rejects_a_replay_that_has_no_publication_yet(env, client):
 def test_the_next_request_after_a_stop_finds_no_replay(client):
     client.stopped_recording(10)
     reader = Reader(client)
-    first = client.ask_replay(0)
+    first = client.request_replay(0)
     reader.until(lambda: len(reader.seen) == 10)
     assert client.request(StopReplayRequest, replay_session_id=first.relevant_id) == Ok(0)
     assert client.request(PurgeRecordingRequest, recording_id=0) == Ok(1)
@@ -266,8 +266,8 @@ def test_a_counter_limits_a_bounded_replay(env, client):
     counter.set(10 * FRAME)
     reader = Reader(client)
     values = {"kind": BoundedReplayRequest, "limit_counter_id": counter.counter_id}
-    assert client.ask_replay(0, position=11 * FRAME, **values) == Err(16)
-    assert client.ask_replay(0, **values).error_message == ""
+    assert client.request_replay(0, position=11 * FRAME, **values) == Err(16)
+    assert client.request_replay(0, **values).error_message == ""
     reader.until(lambda: len(reader.seen) == 10)
     env.run_for(SECOND)
     reader.poll()
@@ -277,10 +277,10 @@ def test_a_counter_limits_a_bounded_replay(env, client):
     counter.close()
     assert len(reader.until_end()) == 20
     values["limit_counter_id"] = 1 << 20
-    assert client.ask_replay(0, **values) == Err(0)
+    assert client.request_replay(0, **values) == Err(0)
     values["limit_counter_id"] = -5
-    assert client.ask_replay(0, **values) == Err(0)
-    assert client.ask_replay(7, **values) == Err(0)
+    assert client.request_replay(0, **values) == Err(0)
+    assert client.request_replay(7, **values) == Err(0)
 
 
 def test_a_wrong_replay_token_gets_no_response(env, client):
@@ -306,7 +306,7 @@ def test_a_damaged_frame_ends_a_replay_before_its_block(tmp_path, monkeypatch):
             file.seek(5 * FRAME + 100)
             file.write(b"\xff")
         reader = Reader(client)
-        response = client.ask_replay(0)
+        response = client.request_replay(0)
         reader.until(lambda: len(client.summaries(response.correlation_id)) == 2)
         reader.until(lambda: not reader.subscription.images)
         assert reader.seen == []
@@ -316,7 +316,7 @@ def test_a_damaged_frame_ends_a_replay_before_its_block(tmp_path, monkeypatch):
         ]
         assert "checksum" in client.responses_to(response.correlation_id)[1].error_message
         before = Reader(client, stream=6)
-        client.ask_replay(0, length=5 * FRAME, replay_stream_id=6)
+        client.request_replay(0, length=5 * FRAME, replay_stream_id=6)
         assert len(before.until_end()) == 5
 
 
@@ -344,7 +344,7 @@ def test_a_request_of_an_older_protocol_version_is_decoded(env, client):
 def test_segment_files_in_use_by_a_replay_are_not_detached(env, client):
     client.stopped_recording(300)
     Reader(client)
-    client.ask_replay(0, length=FRAME * 200)
+    client.request_replay(0, length=FRAME * 200)
     env.run_for(100_000_000)
     wanted = {"recording_id": 0, "new_start_position": SEGMENT}
     assert client.request(DetachSegmentsRequest, **wanted) == Err(0)

@@ -49,7 +49,7 @@ def test_a_stopped_recording_is_replicated_byte_by_byte(two, tmp_path, channel):
     assert copy.stop_position == original.stop_position
     assert copy.session_id == original.session_id
     reader = Reader(client)
-    client.ask_replay(0)
+    client.request_replay(0)
     assert reader.until_end() == [message(number) for number in range(300)]
     again = replicate(client, dst_recording_id=0)
     assert until_end(env, client, again.relevant_id) == [

@@ -50,7 +50,7 @@ def test_a_killed_archive_restarts_after_its_liveness_timeout(tmp_path, monkeypa
         assert found.stop_timestamp > found.start_timestamp + 9_000
         client = env.connect_client(stream=110, response_stream=120)
         reader = Reader(client)
-        client.ask_replay(0)
+        client.request_replay(0)
         assert reader.until_end() == [message(number) for number in range(200)]
 
 
@@ -144,7 +144,7 @@ def test_missing_files_of_one_recording_do_not_affect_others(env, client):
     env.start()
     again = env.connect_client(response_stream=21)
     reader = Reader(again)
-    again.ask_replay(1)
+    again.request_replay(1)
     assert len(reader.until_end()) == 5
 
 
@@ -229,7 +229,7 @@ def test_an_archive_whose_catalog_hides_recordings_does_not_start(env, client, l
     again = env.connect_client(response_stream=21)
     for recording_id in range(3):
         reader = Reader(again, stream=700 + recording_id)
-        again.ask_replay(recording_id, replay_stream_id=700 + recording_id)
+        again.request_replay(recording_id, replay_stream_id=700 + recording_id)
         assert len(reader.until_end()) == 5
 
 

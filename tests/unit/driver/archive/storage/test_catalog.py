@@ -216,14 +216,14 @@ def test_after_a_kill_between_any_two_writes_the_catalog_opens(tmp_path, monkeyp
         folder.mkdir()
         left = [survived]
 
-        def write_or_die(*arguments, left=left):
+        def write_until_killed(*arguments, left=left):
             if not left[0]:
                 raise Killed
             left[0] -= 1
             write_all(*arguments)
 
         catalog = CatalogWriter.create(folder, CatalogOptions(checksum=CRC_32))
-        monkeypatch.setattr(catalog_writer, "write_all", write_or_die)
+        monkeypatch.setattr(catalog_writer, "write_all", write_until_killed)
         done = {"added": 0, "stopped": 0}
         with pytest.raises(Killed):
             _work_until_killed(catalog, done)

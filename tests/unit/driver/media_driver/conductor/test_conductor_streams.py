@@ -14,7 +14,7 @@ from tests.unit.driver.media_driver.invoked_driver import (
     STREAM,
     TO_PEER,
     lab,
-    patient_lab,
+    lab_with_long_timeouts,
 )
 from tests.unit.driver.media_driver.receiving_rig import data, heartbeat, setup, status_of
 from windtunnel.driver.channel.socket_address import SocketAddress
@@ -37,7 +37,7 @@ SESSION = 4711
 
 @pytest.fixture
 def driver(tmp_path):
-    with patient_lab(tmp_path / "aeron") as opened:
+    with lab_with_long_timeouts(tmp_path / "aeron") as opened:
         yield opened
 
 

@@ -9,7 +9,7 @@ from tests.unit.driver.media_driver.invoked_driver import (
     SECOND,
     STREAM,
     TO_PEER,
-    patient_lab,
+    lab_with_long_timeouts,
 )
 from tests.unit.driver.media_driver.receiving_rig import setup
 from windtunnel.driver.channel.socket_address import SocketAddress
@@ -40,7 +40,7 @@ MANUAL = "aeron:udp?control-mode=manual|term-length=64k"
 
 @pytest.fixture
 def driver(tmp_path):
-    with patient_lab(tmp_path / "aeron") as opened:
+    with lab_with_long_timeouts(tmp_path / "aeron") as opened:
         yield opened
 
 
@@ -77,7 +77,7 @@ def held(driver):
     )
 
 
-def check_it_lives(driver):
+def check_driver_responds(driver):
     """Assert that the driver executes commands and has logged no unexpected error."""
     _, responses = driver.add(AddExclusivePublication, TO_PEER, STREAM + 50)
     assert isinstance(responses[0], ExclusivePublicationReady)
@@ -108,13 +108,13 @@ def test_an_unusual_channel_is_rejected_and_leaves_nothing_behind(driver, kind, 
     command = kind(driver.client, driver.next_id(), STREAM, channel)
     assert refusal(driver, command) == code
     assert held(driver) == before
-    check_it_lives(driver)
+    check_driver_responds(driver)
 
 
 @pytest.mark.parametrize("kind", [AddPublication, AddSubscription])
 def test_the_last_multicast_address_is_accepted(driver, kind):
     driver.add(kind, f"aeron:udp?endpoint={ALL_ONES}:40123")
-    check_it_lives(driver)
+    check_driver_responds(driver)
 
 
 def test_a_destination_on_an_unknown_link_is_added_unresolved(driver):
@@ -124,7 +124,7 @@ def test_a_destination_on_an_unknown_link_is_added_unresolved(driver):
     for kind in (AddDestination, RemoveDestination):
         command = kind(driver.client, driver.next_id(), registration_id, channel)
         assert responses_to(driver, command) == [OperationSuccess(command.correlation_id)]
-    check_it_lives(driver)
+    check_driver_responds(driver)
 
 
 def test_a_spy_on_ipc_is_no_destination(driver):
@@ -137,7 +137,7 @@ def test_a_spy_on_ipc_is_no_destination(driver):
     assert held(driver) == before
     (subscription,) = driver.driver.conductor.components.links.subscriptions.values()
     assert subscription.local_destinations == []
-    check_it_lives(driver)
+    check_driver_responds(driver)
 
 
 def test_an_unexpected_error_of_a_command_is_reported_and_recorded(driver):

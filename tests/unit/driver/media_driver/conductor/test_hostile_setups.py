@@ -2,7 +2,12 @@
 
 import pytest
 
-from tests.unit.driver.media_driver.invoked_driver import CHANNEL, MS, STREAM, patient_lab
+from tests.unit.driver.media_driver.invoked_driver import (
+    CHANNEL,
+    MS,
+    STREAM,
+    lab_with_long_timeouts,
+)
 from tests.unit.driver.media_driver.receiving_rig import setup
 from windtunnel.driver.channel.socket_address import SocketAddress
 from windtunnel.driver.cnc.error_log import TEXTS_PER_KIND_MAX, read_errors
@@ -26,7 +31,7 @@ HERE = SocketAddress("10.0.0.1", 20_121)
 
 @pytest.fixture
 def driver(tmp_path):
-    with patient_lab(tmp_path / "aeron") as opened:
+    with lab_with_long_timeouts(tmp_path / "aeron") as opened:
         opened.add(AddSubscription, CHANNEL)
         yield opened
 
@@ -86,7 +91,7 @@ def test_without_free_counters_no_file_is_created(driver, created):
 
 @pytest.mark.parametrize("limit", [65_536, 131_072])
 def test_a_term_within_the_limit_is_accepted(tmp_path, limit):
-    with patient_lab(tmp_path / "aeron", image_term_length_max=limit) as driver:
+    with lab_with_long_timeouts(tmp_path / "aeron", image_term_length_max=limit) as driver:
         driver.add(AddSubscription, CHANNEL)
         driver.send(HERE, setup(term_length=65_536))
         driver.turn(4)
@@ -94,7 +99,7 @@ def test_a_term_within_the_limit_is_accepted(tmp_path, limit):
 
 
 def test_a_term_beyond_the_limit_is_rejected_before_a_file_is_created(tmp_path, created):
-    with patient_lab(tmp_path / "aeron", image_term_length_max=65_536) as driver:
+    with lab_with_long_timeouts(tmp_path / "aeron", image_term_length_max=65_536) as driver:
         driver.add(AddSubscription, CHANNEL)
         driver.send(HERE, setup(term_length=131_072))
         driver.turn(4)
@@ -177,7 +182,7 @@ def test_a_timer_does_not_restart_the_checks_of_images(driver, monkeypatch):
 
 
 def test_errors_of_forged_setups_leave_space_in_the_error_log(tmp_path):
-    with patient_lab(tmp_path / "aeron", image_term_length_max=65_536) as driver:
+    with lab_with_long_timeouts(tmp_path / "aeron", image_term_length_max=65_536) as driver:
         driver.add(AddSubscription, CHANNEL)
         for session_id in range(100):
             driver.send(HERE, setup(session_id=session_id, term_length=131_072))
@@ -193,7 +198,7 @@ def test_images_are_refused_when_existing_sparse_logs_may_need_the_space(
 ):
     log_length = 3 * 65_536 + 4_096
     monkeypatch.setattr(image_factory, "usable_bytes", lambda _: 3 * log_length + 100_000)
-    with patient_lab(tmp_path / "aeron", perform_storage_checks=True) as driver:
+    with lab_with_long_timeouts(tmp_path / "aeron", perform_storage_checks=True) as driver:
         driver.add(AddSubscription, CHANNEL)
         for session_id in range(6):
             driver.send(HERE, setup(session_id=session_id))
@@ -206,7 +211,7 @@ def test_images_are_refused_when_existing_sparse_logs_may_need_the_space(
 
 def test_a_flood_of_sessions_leaves_images_to_other_streams(tmp_path, monkeypatch):
     monkeypatch.setitem(receiver_state.make_receiver_state.__kwdefaults__, "images", 16)
-    with patient_lab(tmp_path / "aeron") as driver:
+    with lab_with_long_timeouts(tmp_path / "aeron") as driver:
         for stream_id in (STREAM, STREAM + 1):
             driver.add(AddSubscription, CHANNEL, stream_id)
         send_sessions(driver, 100, 40)

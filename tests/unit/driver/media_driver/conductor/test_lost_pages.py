@@ -10,7 +10,13 @@ from pathlib import Path
 import pytest
 
 from tests.peer.processes import process
-from tests.unit.driver.media_driver.invoked_driver import CHANNEL, MS, TO_PEER, lab, patient_lab
+from tests.unit.driver.media_driver.invoked_driver import (
+    CHANNEL,
+    MS,
+    TO_PEER,
+    lab,
+    lab_with_long_timeouts,
+)
 from tests.unit.driver.media_driver.receiving_rig import setup
 from windtunnel.driver.base import handoff
 from windtunnel.driver.channel.socket_address import SocketAddress
@@ -134,7 +140,7 @@ def reports_of(driver, path):
 
 
 def test_the_driver_ends_an_image_with_lost_pages_itself(tmp_path):
-    with patient_lab(tmp_path / "aeron") as driver:
+    with lab_with_long_timeouts(tmp_path / "aeron") as driver:
         driver.add(AddSubscription, CHANNEL)
         driver.send(HERE, setup(session_id=7))
         driver.turn(3)

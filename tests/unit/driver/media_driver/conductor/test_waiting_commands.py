@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.driver.media_driver.invoked_driver import MS, SECOND, STREAM, patient_lab
+from tests.unit.driver.media_driver.invoked_driver import MS, SECOND, STREAM, lab_with_long_timeouts
 from tests.unit.driver.media_driver.name_resolution.rig import HeldLookups, NameService
 from windtunnel.driver.command.client import ClientClose
 from windtunnel.driver.command.command_type import ErrorCode
@@ -29,7 +29,7 @@ MANUAL = "aeron:udp?control-mode=manual|term-length=64k"
 @pytest.fixture
 def held(tmp_path):
     """A driver whose name service responds when the test calls `held.lookups.complete`."""
-    with patient_lab(tmp_path / "aeron") as opened:
+    with lab_with_long_timeouts(tmp_path / "aeron") as opened:
         service = NameService(opened.clock, here="10.0.0.1", there="10.0.0.2")
         opened.lookups = HeldLookups(service, opened.clock)
         opened.driver._resources.names._commands = opened.lookups

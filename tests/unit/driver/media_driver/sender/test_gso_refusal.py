@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.sim.stream_pair import MS, SLOT
-from tests.unit.driver.media_driver.invoked_driver import TO_PEER, patient_lab
+from tests.unit.driver.media_driver.invoked_driver import TO_PEER, lab_with_long_timeouts
 from tests.unit.driver.media_driver.sending_rig import SendingRig
 from windtunnel.driver.base import handoff
 from windtunnel.driver.base.system import NS_PER_SECOND
@@ -142,7 +142,7 @@ def test_gso_that_is_turned_off_is_never_tried(rig, paths):
 
 
 def test_the_conductor_records_a_refusal_with_its_channel_and_setting(tmp_path):
-    with patient_lab(tmp_path / "aeron") as driver:
+    with lab_with_long_timeouts(tmp_path / "aeron") as driver:
         driver.add(AddPublication, TO_PEER)
         record = handoff.make_record()
         for slot in (0, 7):
@@ -156,7 +156,7 @@ def test_the_conductor_records_a_refusal_with_its_channel_and_setting(tmp_path):
 
 def test_refusals_of_many_channels_leave_room_in_the_error_log(tmp_path):
     count = 3 * TEXTS_PER_KIND_MAX
-    with patient_lab(tmp_path / "aeron") as driver:
+    with lab_with_long_timeouts(tmp_path / "aeron") as driver:
         record = handoff.make_record()
         for slot in range(count):
             driver.add(AddPublication, TO_PEER.replace("10.0.0.2", f"10.0.1.{slot}"))
@@ -169,7 +169,7 @@ def test_refusals_of_many_channels_leave_room_in_the_error_log(tmp_path):
 
 
 def test_a_new_endpoint_in_a_slot_starts_with_gso(tmp_path):
-    with patient_lab(tmp_path / "aeron") as driver:
+    with lab_with_long_timeouts(tmp_path / "aeron") as driver:
         endpoints = driver.driver.conductor._resources.sender.endpoints
         endpoints[0].gso_retry_ns = np.int64(1 << 62)
         driver.add(AddPublication, TO_PEER)

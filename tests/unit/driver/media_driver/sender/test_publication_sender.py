@@ -217,7 +217,7 @@ def abort(rig, position, length):
     rig.pair.log.log[at + 6] = wire.PAD
 
 
-def leave_in_one_send(lengths, are_pads, room, mtu, most):
+def datagrams_of_one_send(lengths, are_pads, room, mtu, most):
     """Return position and length of each datagram of a send, computed naively."""
     frames, at = [], 0
     for length, is_pad in zip(lengths, are_pads, strict=True):
@@ -260,12 +260,12 @@ def test_sends_and_retransmits_agree_with_a_naive_implementation(rig, seed):
     for number, is_pad in enumerate(are_pads):
         if is_pad:
             abort(rig, sum(lengths[:number]), lengths[number])
-    expected, reached = leave_in_one_send(lengths, are_pads, room, 1408, 64)
+    expected, reached = datagrams_of_one_send(lengths, are_pads, room, 1408, 64)
     assert rig.turn() == [rig.bytes_of(*each) for each in expected]
     assert rig.positions == (reached, room)
     # A retransmit has the same limits: the requested range ends where the sent data ends.
     rig.deliver_nak(0, reached)
-    expected, _ = leave_in_one_send(lengths, are_pads, reached, 1408, 64)
+    expected, _ = datagrams_of_one_send(lengths, are_pads, reached, 1408, 64)
     again = rig.turn() + rig.turn()
     assert [item for item in again if len(item) > 32 or item[6] == wire.PAD] == [
         rig.bytes_of(*each) for each in expected

@@ -107,7 +107,7 @@ def use_memory(*_):
     return []
 
 
-def end_wrongly(*_):
+def end_with_exit_code_1(*_):
     sys.exit(1)
 
 
@@ -121,7 +121,7 @@ def end_wrongly(*_):
         (write_elsewhere, "outside of the folder was written"),
         (print_much, "the command printed"),
         (use_memory, "memory has grown by"),
-        (end_wrongly, "exit code 141"),
+        (end_with_exit_code_1, "exit code 141"),
     ],
 )
 def test_a_planted_defect_is_found_and_replayed(defect, text, base, run, only, monkeypatch):

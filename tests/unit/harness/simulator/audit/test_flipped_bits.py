@@ -17,16 +17,16 @@ def logs(*bits):
     return log, published
 
 
-def is_bent(bits, *flipped):
+def is_recognised(bits, *flipped):
     log, published = logs(*flipped)
     assert differs(log, AT, published, AT, LENGTH)
     return _is_flipped(log, AT, published, LENGTH, bits)
 
 
 def test_bits_that_were_flipped_are_excused():
-    assert is_bent(1, FREE_BITS)
-    assert is_bent(3, 700, 702)
-    assert is_bent(2, 8 * LENGTH - 2, 8 * LENGTH - 1)
+    assert is_recognised(1, FREE_BITS)
+    assert is_recognised(3, 700, 702)
+    assert is_recognised(2, 8 * LENGTH - 2, 8 * LENGTH - 1)
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_bits_that_were_flipped_are_excused():
     ],
 )
 def test_any_other_difference_is_not_excused(bits, flipped):
-    assert not is_bent(bits, *flipped)
+    assert not is_recognised(bits, *flipped)
 
 
 @pytest.mark.parametrize("length", [0, 1, 7, 8, 9, 33])

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from tests.unit.driver.media_driver.invoked_driver import MS, STREAM, Lab, patient_lab
+from tests.unit.driver.media_driver.invoked_driver import MS, STREAM, Lab, lab_with_long_timeouts
 from tests.unit.driver.media_driver.receiving_rig import data, setup
 from windtunnel.driver.base import handoff
 from windtunnel.driver.channel.socket_address import SocketAddress
@@ -135,7 +135,7 @@ class Flood:
 @pytest.mark.parametrize("has_data", [False, True])
 def test_a_flooded_stream_delays_no_other_endpoint_at_any_time(tmp_path, slots, has_data):
     """Images that drain and linger hold their slots, too."""
-    with patient_lab(tmp_path / "aeron") as driver:
+    with lab_with_long_timeouts(tmp_path / "aeron") as driver:
         subscribe(driver, 0)
         flood = Flood(driver, (place(0), STREAM), has_data=has_data)
         for number in range(1, 4):
@@ -149,7 +149,7 @@ def test_a_flooded_stream_delays_no_other_endpoint_at_any_time(tmp_path, slots, 
 
 
 def test_a_flooded_stream_delays_no_other_stream_of_its_endpoint(tmp_path, slots):
-    with patient_lab(tmp_path / "aeron") as driver:
+    with lab_with_long_timeouts(tmp_path / "aeron") as driver:
         subscribe(driver, 0)
         flood = Flood(driver, (place(0), STREAM), repeats=3)
         flood.run(500 * MS)
@@ -159,7 +159,7 @@ def test_a_flooded_stream_delays_no_other_stream_of_its_endpoint(tmp_path, slots
 
 def test_an_endpoint_with_many_flooded_streams_leaves_several_images_to_another(tmp_path, slots):
     streams = range(STREAM, STREAM + 20)
-    with patient_lab(tmp_path / "aeron") as driver:
+    with lab_with_long_timeouts(tmp_path / "aeron") as driver:
         for stream_id in streams:
             subscribe(driver, 0, stream_id)
         flood = Flood(driver, *((place(0), each) for each in streams), per_step=1, repeats=3)
@@ -173,7 +173,7 @@ def test_an_endpoint_with_many_flooded_streams_leaves_several_images_to_another(
 
 def test_many_flooded_streams_and_endpoints_leave_images_to_another(tmp_path, slots):
     slots(FEW_SLOTS)
-    with patient_lab(tmp_path / "aeron") as driver:
+    with lab_with_long_timeouts(tmp_path / "aeron") as driver:
         targets = [(place(number), STREAM + n) for number in range(2) for n in range(3)]
         for number in range(2):
             for n in range(3):
@@ -188,7 +188,7 @@ def test_many_flooded_streams_and_endpoints_leave_images_to_another(tmp_path, sl
 @pytest.mark.parametrize(("repeats", "has_data"), [(1, False), (3, False), (1, True)])
 def test_a_publisher_of_the_flooded_stream_gets_its_image(tmp_path, slots, repeats, has_data):
     slots(1_024)
-    with patient_lab(tmp_path / "aeron") as driver:
+    with lab_with_long_timeouts(tmp_path / "aeron") as driver:
         subscribe(driver, 0)
         flood = Flood(
             driver, (place(0), STREAM), per_step=25 // repeats, repeats=repeats, has_data=has_data
@@ -203,7 +203,7 @@ def test_a_publisher_of_the_flooded_stream_gets_its_image(tmp_path, slots, repea
 )
 def test_sessions_that_send_no_data_have_few_images(tmp_path, slots, repeats, expected):
     slots(1_024)
-    with patient_lab(tmp_path / "aeron") as driver:
+    with lab_with_long_timeouts(tmp_path / "aeron") as driver:
         subscribe(driver, 0)
         flood = Flood(driver, (place(0), STREAM), repeats=repeats)
         most = 0
@@ -215,7 +215,7 @@ def test_sessions_that_send_no_data_have_few_images(tmp_path, slots, repeats, ex
 
 def test_sessions_that_behave_like_publishers_leave_images_to_other_streams(tmp_path, slots):
     slots(256)
-    with patient_lab(tmp_path / "aeron") as driver:
+    with lab_with_long_timeouts(tmp_path / "aeron") as driver:
         subscribe(driver, 0)
         flood = Flood(driver, (place(0), STREAM), per_step=5, repeats=12, has_data=True)
         most = 0
@@ -232,7 +232,7 @@ def test_rejected_sessions_rarely_reach_the_conductor(tmp_path, slots, monkeypat
     monkeypatch.setattr(
         PublicationImages, "on_create", lambda *values: (handled.append(1), create(*values))
     )
-    with patient_lab(tmp_path / "aeron") as driver:
+    with lab_with_long_timeouts(tmp_path / "aeron") as driver:
         subscribe(driver, 0)
         flood = Flood(driver, (place(0), STREAM), per_step=1, repeats=3, step_ns=MS)
         flood.run(500 * MS)
@@ -252,7 +252,7 @@ def test_a_flood_of_setups_creates_no_images_beyond_their_limit(
         PublicationImages, "_hand_over", lambda *values: (made.append(1), hand_over(*values))
     )
     slots(256)
-    with patient_lab(tmp_path / "aeron") as driver:
+    with lab_with_long_timeouts(tmp_path / "aeron") as driver:
         subscribe(driver, 0)
         flood = Flood(driver, (place(0), STREAM), per_step=20, repeats=repeats, step_ns=50 * MS)
         for _ in range(4):
@@ -285,7 +285,7 @@ def sessions_of(driver, state=State.ACTIVE):
 @pytest.fixture
 def driver(tmp_path, slots):
     slots(4 * FIRST_MAX)
-    with patient_lab(tmp_path / "aeron") as opened:
+    with lab_with_long_timeouts(tmp_path / "aeron") as opened:
         yield opened
 
 

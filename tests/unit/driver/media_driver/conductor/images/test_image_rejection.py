@@ -3,7 +3,12 @@
 import pytest
 
 from tests.naive import wire
-from tests.unit.driver.media_driver.invoked_driver import CHANNEL, SECOND, STREAM, patient_lab
+from tests.unit.driver.media_driver.invoked_driver import (
+    CHANNEL,
+    SECOND,
+    STREAM,
+    lab_with_long_timeouts,
+)
 from tests.unit.driver.media_driver.receiving_rig import data, setup
 from windtunnel.driver.channel.socket_address import SocketAddress
 from windtunnel.driver.cnc.error_log import read_errors
@@ -19,7 +24,7 @@ HERE = SocketAddress("10.0.0.1", 20_121)
 
 @pytest.fixture
 def driver(tmp_path):
-    with patient_lab(tmp_path / "aeron") as opened:
+    with lab_with_long_timeouts(tmp_path / "aeron") as opened:
         opened.request(AddSubscription(opened.client, opened.next_id(), STREAM, CHANNEL))
         yield opened
 

@@ -3,7 +3,13 @@
 import pytest
 
 from tests.naive import wire
-from tests.unit.driver.media_driver.invoked_driver import CHANNEL, PEER, SECOND, STREAM, patient_lab
+from tests.unit.driver.media_driver.invoked_driver import (
+    CHANNEL,
+    PEER,
+    SECOND,
+    STREAM,
+    lab_with_long_timeouts,
+)
 from tests.unit.driver.media_driver.receiving_rig import data, setup, status_of
 from windtunnel.driver.channel.socket_address import SocketAddress
 from windtunnel.driver.command.command_type import ErrorCode
@@ -28,7 +34,7 @@ def to(address, more=""):
 
 @pytest.fixture
 def driver(tmp_path):
-    with patient_lab(tmp_path / "aeron") as opened:
+    with lab_with_long_timeouts(tmp_path / "aeron") as opened:
         yield opened
 
 

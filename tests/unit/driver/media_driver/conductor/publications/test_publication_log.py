@@ -5,7 +5,12 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from tests.unit.driver.media_driver.invoked_driver import MS, SECOND, TO_PEER, patient_lab
+from tests.unit.driver.media_driver.invoked_driver import (
+    MS,
+    SECOND,
+    TO_PEER,
+    lab_with_long_timeouts,
+)
 from windtunnel.driver.cnc.error_log import read_errors
 from windtunnel.driver.command.publication import (
     AddExclusivePublication,
@@ -47,7 +52,7 @@ def delete_in(duration_ns, monkeypatch):
 
 @pytest.mark.parametrize(("limit", "expected"), [(None, [5]), (1, [1] * 5), (2, [2, 2, 1])])
 def test_no_more_logs_are_freed_in_a_duty_cycle_than_the_limit(tmp_path, limit, expected):
-    with patient_lab(tmp_path / "aeron", resource_free_limit=limit) as driver:
+    with lab_with_long_timeouts(tmp_path / "aeron", resource_free_limit=limit) as driver:
         mapped = driver.value(system_counters.BYTES_CURRENTLY_MAPPED)
         left = files_after_each_turn(driver, 5)
         assert [before - after for before, after in pairwise(left) if before != after] == expected
@@ -58,7 +63,7 @@ def test_no_more_logs_are_freed_in_a_duty_cycle_than_the_limit(tmp_path, limit, 
 def test_no_log_is_freed_in_a_duty_cycle_after_a_millisecond(
     tmp_path, monkeypatch, log_ns, expected
 ):
-    with patient_lab(tmp_path / "aeron") as driver:
+    with lab_with_long_timeouts(tmp_path / "aeron") as driver:
         delete_in(log_ns, monkeypatch)
         left = files_after_each_turn(driver, 5)
         assert [before - after for before, after in pairwise(left) if before != after] == expected
@@ -68,7 +73,7 @@ def test_no_log_is_freed_in_a_duty_cycle_after_a_millisecond(
 def test_the_next_logs_are_freed_after_four_times_the_time_of_the_last_ones(
     tmp_path, monkeypatch, log_ms, turns
 ):
-    with patient_lab(tmp_path / "aeron", resource_free_limit=1) as driver:
+    with lab_with_long_timeouts(tmp_path / "aeron", resource_free_limit=1) as driver:
         delete_in(log_ms * MS, monkeypatch)
         left = files_after_each_turn(driver, 5)
     freed = [turn for turn, (before, after) in enumerate(pairwise(left)) if before != after]
@@ -76,7 +81,7 @@ def test_the_next_logs_are_freed_after_four_times_the_time_of_the_last_ones(
 
 
 def test_a_driver_that_closes_frees_the_remaining_logs(tmp_path):
-    with patient_lab(tmp_path / "aeron", resource_free_limit=1) as driver:
+    with lab_with_long_timeouts(tmp_path / "aeron", resource_free_limit=1) as driver:
         added = [driver.add(AddExclusivePublication, IPC)[0] for _ in range(5)]
         for registration_id in added:
             driver.request(RemovePublication(driver.client, driver.next_id(), registration_id))
@@ -108,7 +113,7 @@ def test_a_client_that_overwrites_the_metadata_does_not_move_the_end_of_the_stre
 
 @pytest.fixture
 def driver(tmp_path):
-    with patient_lab(tmp_path / "aeron") as opened:
+    with lab_with_long_timeouts(tmp_path / "aeron") as opened:
         yield opened
 
 

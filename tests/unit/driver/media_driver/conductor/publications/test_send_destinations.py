@@ -6,7 +6,7 @@ import time
 import pytest
 
 from tests.naive import wire
-from tests.unit.driver.media_driver.invoked_driver import MS, PEER, SECOND, patient_lab
+from tests.unit.driver.media_driver.invoked_driver import MS, PEER, SECOND, lab_with_long_timeouts
 from windtunnel.driver.channel.resolver import UnknownHostError
 from windtunnel.driver.channel.socket_address import SocketAddress
 from windtunnel.driver.command.command_type import ErrorCode
@@ -49,7 +49,7 @@ class Names:
 @pytest.fixture
 def driver(tmp_path):
     names = Names()
-    with patient_lab(tmp_path / "aeron", resolver=names) as opened:
+    with lab_with_long_timeouts(tmp_path / "aeron", resolver=names) as opened:
         opened.names, opened.available = names, []
         yield opened
 

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.naive import wire
-from tests.unit.driver.media_driver.invoked_driver import SECOND, STREAM, patient_lab
+from tests.unit.driver.media_driver.invoked_driver import SECOND, STREAM, lab_with_long_timeouts
 from windtunnel.driver.channel.socket_address import SocketAddress
 from windtunnel.driver.command.publication import AddPublication, RemovePublication
 from windtunnel.driver.media_driver.sender import flow_control
@@ -15,7 +15,7 @@ BATCH = 256
 
 @pytest.fixture
 def driver(tmp_path):
-    with patient_lab(tmp_path / "aeron") as opened:
+    with lab_with_long_timeouts(tmp_path / "aeron") as opened:
         yield opened
 
 
@@ -62,7 +62,7 @@ def test_a_publication_does_not_wait_for_receivers_of_the_previous_one_in_its_sl
     ],
 )
 def test_messages_per_send_depend_on_the_setting_and_on_offload(tmp_path, settings, expected):
-    with patient_lab(tmp_path / "aeron", **settings) as driver:
+    with lab_with_long_timeouts(tmp_path / "aeron", **settings) as driver:
         publish(driver)
         record = driver.driver.conductor._resources.sender.publications[0]
         assert record.max_messages_per_send == expected
@@ -94,7 +94,7 @@ def test_the_record_has_the_initial_position_of_the_stream(driver, more, expecte
 def test_only_a_publication_with_retransmit_ranges_has_their_counters(
     tmp_path, more, settings, expected
 ):
-    with patient_lab(tmp_path / "aeron", **settings) as driver:
+    with lab_with_long_timeouts(tmp_path / "aeron", **settings) as driver:
         driver.add(AddPublication, CHANNEL + more)
         record = driver.driver.conductor._resources.sender.publications[0]
         assert record.has_retransmit_ranges == expected

@@ -75,7 +75,7 @@ def measure_nothing(run):
         leave_open(run, index)
 
 
-def ask_again(run, index, *after_ns):
+def repeat_nak(run, index, *after_ns):
     """Repeat a gap's NAK some time after the first one, and delay the repair until then."""
     first, repairs, _, _ = gap(run, index)
     for each in repairs:
@@ -141,7 +141,7 @@ def test_one_nak_a_gap_is_paced(run):
 )
 def test_the_first_retry_waits_for_the_assumed_or_the_configured_time(run, after_ms, more, outcome):
     measure_nothing(with_receive(run, more))
-    ask_again(run, 0, after_ms * MS)
+    repeat_nak(run, 0, after_ms * MS)
     finding = pace(run)
     assert finding.outcome is outcome
     if outcome is Outcome.FAIL:
@@ -170,7 +170,7 @@ def test_receivers_of_a_group_are_paced_too(run):
     run.case = run.case.model_copy(update={"traffic": (group,)})
     assert pace(run).outcome is Outcome.PASS
     measure_nothing(run)
-    ask_again(run, 0, 300 * MS)
+    repeat_nak(run, 0, 300 * MS)
     assert pace(run).outcome is Outcome.FAIL
 
 
@@ -251,7 +251,7 @@ def test_retries_after_a_silence_wait_for_the_time_of_one_repair(run):
     packet has ended a silence between them.
     """
     measure_nothing(run)
-    ask_again(run, 0, 340 * MS, 740 * MS)
+    repeat_nak(run, 0, 340 * MS, 740 * MS)
     assert pace(run).outcome is Outcome.FAIL
     first_ns = gap(run, 0)[0].time_ns
     run.packets["b"] = [

@@ -65,7 +65,7 @@ def test_answers_to_the_end_of_their_naks_are_a_pass(run):
     assert spaced(run).outcome is Outcome.PASS
 
 
-def ask_for_more(run):
+def extend_first_nak(run):
     """Extend the first NAK to the next frame, which had been sent by then."""
     asked, again = first_answer(run)
     behind = frame_after(run, again)
@@ -75,7 +75,7 @@ def ask_for_more(run):
 
 
 def test_an_answer_that_ends_early_is_reported(run):
-    again, _ = ask_for_more(run)
+    again, _ = extend_first_nak(run)
     finding = whole(run)
     assert finding.outcome is Outcome.FAIL
     assert finding.position == position(again)
@@ -113,14 +113,14 @@ def test_a_nak_for_data_of_half_a_term_ago_need_not_be_answered(run, behind, out
 
 
 def test_an_answer_in_two_consecutive_datagrams_is_complete(run):
-    again, behind = ask_for_more(run)
+    again, behind = extend_first_nak(run)
     second = type(again)(again.time_ns + 1, "a", "b", again.ports, behind.payload, behind.kind)
     run.packets["a"].append(second)
     assert whole(run).outcome is Outcome.PASS
 
 
 def test_a_datagram_that_the_system_refused_may_shorten_an_answer(run):
-    ask_for_more(run)
+    extend_first_nak(run)
     run.values["a/16"] = 1
     assert whole(run).outcome is Outcome.PASS
 
@@ -286,7 +286,7 @@ def test_copies_for_another_port_of_a_host_are_not_distinguished_from_answers(ru
 def test_another_readers_shorter_nak_may_be_the_one_that_was_answered(run, monkeypatch):
     join(run, monkeypatch, first="b")
     asked, _ = first_answer(run)
-    ask_for_more(run)
+    extend_first_nak(run)
     traffic = run.case.traffic[0]
     assert naks_answered_whole(Evidence(write(run)), traffic).outcome is Outcome.FAIL
     length = struct.unpack_from("<i", first_answer(run)[1].payload)[0]

@@ -110,12 +110,12 @@ def test_only_a_sender_with_the_mode_omits_ranges_in_progress(
     run = with_channel(make_run(tmp_path, drops=False), more)
     settings = {SETTING: setting} if setting else {}
     run.manifest.subjects = {"a": SubjectFacts("publisher", peer, "1.53", settings)}
-    ask_around(run)
+    nak_frame_then_range(run)
     assert whole(run).outcome is (PASS if is_allowed else FAIL)
 
 
-def ask_around(run):
-    """Ask for a frame, and then for it and its two neighbours."""
+def nak_frame_then_range(run):
+    """Send a NAK for a frame, then one for it and its two neighbours."""
     add_nak(run, 1, 2)
     resend(run, 1)
     add_nak(run, 0, 3, after_ns=20)
@@ -152,7 +152,7 @@ def test_other_ranges_of_the_same_turn_count_for_its_end(run, monkeypatch):
 
 @pytest.mark.parametrize(("value", "outcome"), [(2, FAIL), (3, PASS), (4, FAIL)])
 def test_a_nak_may_request_the_ranges_beside_one_in_progress(run, value, outcome):
-    ask_around(run)
+    nak_frame_then_range(run)
     assert counted(run, value).outcome is outcome
 
 

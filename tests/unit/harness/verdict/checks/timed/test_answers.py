@@ -28,7 +28,7 @@ def some_frame(choose: random.Random) -> dict[str, object]:
     }
 
 
-def some_met(choose: random.Random) -> dict[str, object]:
+def some_matched_frame(choose: random.Random) -> dict[str, object]:
     met = some_frame(choose)
     met["frame_length"] = 32 * choose.randrange(1, 5)
     met["position"] = choose.choice([NO_POSITION, *[64] * 4])
@@ -52,7 +52,7 @@ def test_finds_what_a_plain_search_finds(then):
     for seed in SEEDS:
         choose = random.Random(f"{then} {seed}")
         frames = [some_frame(choose) for _ in range(60)]
-        met = [some_met(choose) for _ in range(20)]
+        met = [some_matched_frame(choose) for _ in range(20)]
         answers = Answers(rows(frames, FRAME), then)
         for each, row in zip(met, rows(met, DECISION), strict=True):
             expected = frame_responses.responses(each, frames, then)
