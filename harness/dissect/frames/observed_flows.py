@@ -5,21 +5,26 @@
 
 Only the channel's address is known of a stream that was found. A session that its host sends to
 two ports of a receiver comes from two publications, such as that of a live stream and that of its
-replay to a subscription that merges both: each has its own positions, retransmits and end.
+replay to a subscription that merges both: each has its own positions, retransmits and end. So does
+one that begins with a SETUP after the end of another, such as that of a second replay.
 """
 
+import itertools
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
 from windtunnel.harness.artifact.middlebox.frame_class import SETUP
 from windtunnel.harness.dissect.capture.pcap import sent_by, sent_to
+from windtunnel.harness.dissect.frames.flow import heartbeats, of_stream, positional
 from windtunnel.harness.dissect.frames.frames import FRAME, Frames
+from windtunnel.harness.dissect.frames.layout import FLAG_END_OF_STREAM
 from windtunnel.harness.scenario.applications.observe import OBSERVED_MAX
 from windtunnel.harness.scenario.applications.observed_case import found_case
 from windtunnel.harness.scenario.resolved.case import Case, TrafficCase
 
+END_OF_TIME_NS = int(np.iinfo(np.int64).max)
 FramesOf = Callable[[str], Frames | None]
 """Returns the frames that were captured at a host, or None if there is no capture."""
 
@@ -61,27 +66,57 @@ def found_flows(case: Case, frames_of: FramesOf) -> Iterator[tuple[int, str, str
 def observed_sessions(case: Case, flow: TrafficCase, frames: Frames | None) -> list[TrafficCase]:
     """Return a flow for each session of an observed stream whose SETUPs are in the sender's
     capture, in order: if the stream was found, only those to the receiver, and one for each of its
-    ports. The flow's id names the session if there are several.
+    ports and for each publication. The flow's id names what there are several of.
     """
     setups = setups_sent(frames, case.address(flow.from_host))
     setups = setups[setups["stream_id"] == flow.stream_id]
-    if not flow.found:
+    if frames is None or not flow.found:
         sessions = list(dict.fromkeys(setups["session_id"].tolist()))
-        return [_session(flow, each, None, len(sessions)) for each in sessions]
+        return [_session(flow, each, len(sessions)) for each in sessions]
     setups = setups[sent_to(setups, case.address(flow.to_host)) & (setups["destination_port"] > 0)]
     paths = list(dict.fromkeys(setups[["session_id", "destination_port"]].tolist()))
     ports = Counter(session_id for session_id, _ in paths)
-    return [
-        _session(flow, session_id, port if ports[session_id] > 1 else None, len(paths))
-        for session_id, port in paths
-    ]
+    flows = []
+    sent = frames[sent_by(frames, case.address(flow.from_host))]
+    sent = sent[sent_to(sent, case.address(flow.to_host))]
+    for session_id, port in paths:
+        only_port = port if ports[session_id] > 1 else None
+        one = _session(flow, session_id, len(paths), only_port)
+        own = of_stream(sent, session_id, flow.stream_id)
+        spans = _publications(own[own["destination_port"] == port])
+        flows += [_publication(one, number, spans) for number in range(len(spans))]
+    return flows
 
 
-def _session(flow: TrafficCase, session_id: int, port: int | None, count: int) -> TrafficCase:
+def _session(
+    flow: TrafficCase, session_id: int, count: int, port: int | None = None
+) -> TrafficCase:
     name = f"{flow.id} session {session_id}" if count > 1 else flow.id
     if port is not None:
         name += f" port {port}"
     return flow.model_copy(update={"id": name, "session_id": session_id, "session_port": port})
+
+
+def _publications(frames: Frames) -> list[tuple[int, int]]:
+    """Return when each publication of a session sent the given frames. One begins with the first
+    SETUP after the end of the one before it, if data follows.
+    """
+    beats = heartbeats(frames)
+    ends_ns = np.sort(beats["time_ns"][(beats["flags"] & FLAG_END_OF_STREAM) != 0])
+    last_data_ns = int(positional(frames)["time_ns"].max(initial=0))
+    begins_ns = [0]
+    for setup_ns in np.sort(frames["time_ns"][frames["frame_type"] == SETUP]).tolist():
+        first, after = np.searchsorted(ends_ns, [begins_ns[-1], setup_ns])
+        if first < after and setup_ns < last_data_ns:
+            begins_ns.append(setup_ns)
+    return list(itertools.pairwise([*begins_ns, END_OF_TIME_NS]))
+
+
+def _publication(flow: TrafficCase, number: int, spans: Sequence[tuple[int, int]]) -> TrafficCase:
+    if len(spans) == 1:
+        return flow
+    name = f"{flow.id} publication {number + 1}"
+    return flow.model_copy(update={"id": name, "session_span_ns": spans[number]})
 
 
 def setups_sent(frames: Frames | None, address: str) -> Frames:

@@ -30,6 +30,15 @@ def between(frames: Frames, sender: str, receiver: str) -> NDArray[np.bool_]:
     return found & (sent_to(frames, receiver) | to_group(frames))
 
 
+def within(frames: Frames, span_ns: tuple[int, int] | None) -> NDArray[np.bool_]:
+    """Return a mask of the frames captured in a span of time, or of all if it is None."""
+    if span_ns is None:
+        return np.ones(len(frames), dtype=np.bool_)
+    times_ns = frames["time_ns"].astype(np.int64)
+    found: NDArray[np.bool_] = (times_ns >= span_ns[0]) & (times_ns < span_ns[1])
+    return found
+
+
 def of_port(frames: Frames, port: int | None) -> NDArray[np.bool_]:
     """Return a mask of the frames sent to or from a UDP port, or of all if it is None."""
     if port is None:

@@ -89,6 +89,8 @@ class TrafficCase(Part):
     """The only session of an observed stream that is judged, or None for the last one."""
     session_port: int | None = None
     """The receiver's UDP port, if the session was sent to several of its ports, else None."""
+    session_span_ns: tuple[int, int] | None = None
+    """When the publication sent, if it is one of several of the session, one after the other."""
     limits: StreamLimitsCase | None = None
     """What an observed stream must reach."""
     starts_with: int = 0

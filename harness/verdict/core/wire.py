@@ -31,7 +31,7 @@ from windtunnel.harness.dissect.frames.flow import (
 )
 from windtunnel.harness.dissect.frames.frames import FRAME_ALIGNMENT, Frames
 from windtunnel.harness.dissect.frames.layout import FLAG_END_OF_STREAM, SM_FLAG_SEND_SETUP
-from windtunnel.harness.dissect.frames.route import between, of_port
+from windtunnel.harness.dissect.frames.route import between, of_port, within
 from windtunnel.harness.scenario.resolved.case import Case, TrafficCase
 
 MAY_HAVE_LEFT = (
@@ -170,7 +170,7 @@ def _wire(
     subscriber = case.address(traffic.to_host)
     sent = near_frames[between(near_frames, publisher, subscriber)]
     known = _pairs(_stretch(sent, facts))
-    sent = sent[of_port(sent, traffic.session_port)]
+    sent = _of_publication(sent, traffic)
     from_publishers = sent_by(far_frames, publisher)
     for host, capture in beside:
         address = case.address(host)
@@ -181,8 +181,8 @@ def _wire(
     genuine, forged = _parted(_stretch(arrived, facts), known)
     heartbeat_frames = heartbeats(arrived)
     replies = far_frames[between(far_frames, subscriber, publisher)]
-    replies = replies[of_port(replies, traffic.session_port)]
-    of_path = near_frames[of_port(near_frames, traffic.session_port)]
+    replies = _of_publication(replies, traffic)
+    of_path = _of_publication(near_frames, traffic)
     return Wire(
         facts=facts,
         sender_buf=near.buf,
@@ -199,6 +199,13 @@ def _wire(
             _feedback(near_frames[_from_readers(near_frames, case, traffic)]), facts
         ),
     )
+
+
+def _of_publication(frames: Frames, traffic: TrafficCase) -> Frames:
+    """Return the frames to and from one publication of a session that has several."""
+    chosen = of_port(frames, traffic.session_port) & within(frames, traffic.session_span_ns)
+    found: Frames = frames[chosen]
+    return found
 
 
 def _from_readers(frames: Frames, case: Case, traffic: TrafficCase) -> NDArray[np.bool_]:

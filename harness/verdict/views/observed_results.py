@@ -5,7 +5,8 @@
 
 What arrived at the subscription's host is not what its application has read, so latencies are
 unknown, and so are figures of messages, unless both applications report them. A stream whose image
-was replaced has no row: its gaps are those of several images.
+was replaced has no row: its gaps are those of several images. Nor has one of several publications
+of a session, of which each may repeat what was sent before.
 """
 
 from collections.abc import Iterator
@@ -76,7 +77,7 @@ def observed_wires(evidence: Evidence, case: Case) -> Iterator[ObservedWire]:
             if isinstance(found, Missing) or killed_driver(evidence.host_events, flow):
                 continue
             wire, planned = found
-            if image_count(evidence, flow, wire) > 1:
+            if image_count(evidence, flow, wire) > 1 or flow.session_span_ns is not None:
                 continue
             start = planned.log.start_position
             # What was sent before the image began is not missing from it.

@@ -40,33 +40,50 @@ def test_a_stream_is_found_by_its_setup_and_judged(run):
     assert "observed_data_arrived" in [each.name for each in judge(path).checks]
 
 
-def test_a_session_that_is_also_replayed_is_judged_for_each_port(run):
-    """A replay that merges with its live stream has its session, and begins and ends elsewhere."""
+def replay(run, port):
+    """Send the session once more to a port: its first frame and an end behind it."""
     for host in "ab":
         kinds = {each.kind: each for each in reversed(run.packets[host])}
         for step, kind in enumerate(("SETUP", "DATA", "HEARTBEAT")):
-            packet = kinds.get(kind)
-            if packet is None:
-                continue
+            packet = kinds[kind]
             payload = bytearray(packet.payload)
             if kind == "HEARTBEAT":
                 payload[5] |= 0x20
-                payload[8:12] = (len(kinds["DATA"].payload) + 31 & ~31).to_bytes(4, "little")
-            time_ns = run.now_ns + step * STEP_NS + (host == "b")
-            ports = packet.ports[0] + 1, PORT + 1
-            again = replace(packet, time_ns=time_ns, ports=ports, payload=bytes(payload))
-            run.packets[host].append(again)
+                payload[8:12] = len(kinds["DATA"].payload).to_bytes(4, "little")
+            time_ns = run.now_ns + (step + 1) * STEP_NS + (host == "b")
+            ports = packet.ports[0] + 1, port
+            run.packets[host].append(
+                replace(packet, time_ns=time_ns, ports=ports, payload=bytes(payload))
+            )
+
+
+def judged_whole(run):
+    """Return the findings about all streams of a run, which names none, and their rows."""
     case = run.case.model_copy(update={"observed": (), "traffic": (), "observes_all": True})
     path = run.write()
     case.write(run.folder.case)
-    found = observed_streams(Evidence(path))
+    evidence = Evidence(path)
+    return observed_streams(evidence), list(observed_rows(evidence, case))
+
+
+def test_a_session_that_is_also_replayed_is_judged_for_each_port(run):
+    """A replay that merges with its live stream has its session, and begins and ends elsewhere."""
+    replay(run, PORT + 1)
+    found, (live, replayed) = judged_whole(run)
     assert {each.outcome for each in found} == {Outcome.PASS}, found
-    names = {each.about for each in found}
     prefix = f"stream-{STREAM_ID} session {SESSION_ID} port"
-    assert names == {f"{prefix} {PORT}", f"{prefix} {PORT + 1}"}
-    live, replayed = (row for row in observed_rows(Evidence(path), case))
+    assert {each.about for each in found} == {f"{prefix} {PORT}", f"{prefix} {PORT + 1}"}
     assert (live.lost_frames, replayed.lost_frames) == (len(run.decisions), 0)
     assert (live.resent_frames, replayed.resent_frames) == (len(run.decisions), 0)
+
+
+def test_publications_of_a_session_are_judged_one_after_the_other(run):
+    replay(run, PORT)
+    found, rows = judged_whole(run)
+    assert {each.outcome for each in found} == {Outcome.PASS}, found
+    name = f"stream-{STREAM_ID} publication"
+    assert {each.about for each in found} == {f"{name} 1", f"{name} 2"}
+    assert rows == []
 
 
 def test_sessions_to_another_host_are_not_those_of_a_stream(run):
