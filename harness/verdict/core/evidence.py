@@ -4,6 +4,7 @@ Each file is read at most once, see `RunReader`. No content of a run folder caus
 here.
 """
 
+from collections.abc import Iterator
 from functools import cache, cached_property
 from pathlib import Path
 
@@ -308,10 +309,19 @@ class Evidence:
         self, host: str, folder: str, session_id: int, stream_id: int
     ) -> SavedLog | Missing:
         """Return a stream's newest log buffer from one of the driver's two log folders."""
+        return next(self.logs_of(host, folder, session_id, stream_id))
+
+    def logs_of(
+        self, host: str, folder: str, session_id: int, stream_id: int
+    ) -> Iterator[SavedLog | Missing]:
+        """Yield a stream's log buffers from one of the driver's two log folders, newest first, and
+        why there is not another one.
+        """
         files = self.folder.host(host)
         held = self._reader.document(files.log_index, read_log_index)
         if isinstance(held, Missing):
-            return held
+            yield held
+            return
         stream = (session_id, stream_id)
         why = f"lists no log of session {session_id}, stream {stream_id} in {folder}"
         for each in sorted(held, key=lambda each: -each.registration_id):
@@ -323,11 +333,12 @@ class Evidence:
             path = files.log_buffer(folder, each.registration_id)
             kept = self._kept_log(path, each)
             if isinstance(kept, Missing):
-                return kept
+                yield kept
+                return
             header = kept.log.default_header
             if (header.session_id, header.stream_id) == stream:
-                return kept
-        return Missing(self.name_of(files.log_index), why)
+                yield kept
+        yield Missing(self.name_of(files.log_index), why)
 
     def _kept_log(self, path: Path, held: LogFacts) -> SavedLog | Missing:
         buf = self._reader.content(path)

@@ -64,7 +64,7 @@ def image_log_equals_publication(evidence: Evidence, traffic: TrafficCase) -> Fi
         return inconclusive(EQUAL, wire, traffic.id)
     stream = wire.facts.session_id, wire.facts.stream_id
     found = all_or_missing(
-        evidence.log_of(traffic.from_host, PUBLICATIONS, *stream),
+        _publication_log(evidence, traffic, wire),
         evidence.log_of(traffic.to_host, IMAGES, *stream),
         _join_position(evidence, traffic),
     )
@@ -86,6 +86,27 @@ def image_log_equals_publication(evidence: Evidence, traffic: TrafficCase) -> Fi
         return inconclusive(EQUAL, gap, traffic.id)
     pair = _undo_ordered_damage(evidence, traffic, pair)
     return _compare(traffic, wire, pair, publication, image, where)
+
+
+def _publication_log(evidence: Evidence, traffic: TrafficCase, wire: Wire) -> SavedLog | Missing:
+    """Return the log of the publication that sent a stream. An observed session may have several,
+    such as that of a replay with the same session id: it is the one whose tail is the next at or
+    behind what was sent, and of equal ones the oldest.
+    """
+    stream = traffic.from_host, PUBLICATIONS, wire.facts.session_id, wire.facts.stream_id
+    newest = evidence.log_of(*stream)
+    if not traffic.observed:
+        return newest
+    end = int(wire.sent.ends.max(initial=0))
+    saved = [each for each in evidence.logs_of(*stream) if not isinstance(each, Missing)]
+    whole = [each for each in reversed(saved) if _end(each) >= end]
+    return min(whole, key=_end, default=newest)
+
+
+def _end(publication: SavedLog) -> int:
+    """Return the position of a publication's tail."""
+    log = publication.log
+    return log.tails()[log.active_term_index].position
 
 
 def _join_position(evidence: Evidence, traffic: TrafficCase) -> int | Missing:
@@ -144,8 +165,7 @@ def _pair(
     The range ends at the publication's last position.
     """
     log = publication.log
-    tail = log.tails()[log.active_term_index]
-    end = tail.position
+    end = _end(publication)
     low = max(join, end - log.term_length)
     starts = wire.sent.starts[(wire.sent.starts >= low) & (wire.sent.starts < end)]
     if len(starts) == 0:

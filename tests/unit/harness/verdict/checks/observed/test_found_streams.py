@@ -2,8 +2,20 @@
 
 from dataclasses import replace
 
+import pytest
+
 from tests.unit.harness.verdict.checks.observed import test_observed_streams
-from tests.unit.harness.verdict.synthetic_run import PORT, SESSION_ID, STEP_NS, STREAM_ID
+from tests.unit.harness.verdict.synthetic_log import synthetic_log
+from tests.unit.harness.verdict.synthetic_run import (
+    INITIAL_TERM_ID,
+    PORT,
+    SESSION_ID,
+    STEP_NS,
+    STREAM_ID,
+    TERM_LENGTH,
+)
+from windtunnel.harness.artifact.host.log_index import LogFacts, read_log_index, write_log_index
+from windtunnel.harness.artifact.run_dir import RunDir
 from windtunnel.harness.dissect.frames import observed_flows
 from windtunnel.harness.scenario.resolved.case import NO_PORTS
 from windtunnel.harness.verdict.checks.observed import found_streams
@@ -84,6 +96,40 @@ def test_publications_of_a_session_are_judged_one_after_the_other(run):
     name = f"stream-{STREAM_ID} publication"
     assert {each.about for each in found} == {f"{name} 1", f"{name} 2"}
     assert rows == []
+
+
+def add_log(run, path, registration_id, *, end, begin=0):
+    """Save the log of another publication of the session, with the frames from `begin` to `end`."""
+    frames = [
+        (position, run.frame_bytes(index))
+        for index, position in enumerate(run.log.frames["position"].tolist())
+        if begin <= position < end
+    ]
+    log = synthetic_log(
+        frames, end=end, term_length=TERM_LENGTH, initial_term_id=INITIAL_TERM_ID,
+        session_id=SESSION_ID, stream_id=STREAM_ID,
+    )  # fmt: skip
+    files = RunDir(path).host("a")
+    files.log_buffer("publications", registration_id).write_bytes(log.tobytes())
+    known = read_log_index(files.log_index)
+    write_log_index(
+        files.log_index, [*known, LogFacts("publications", registration_id, len(log), "")]
+    )
+
+
+@pytest.mark.parametrize("begin", [0, -1])
+def test_the_log_of_a_later_replay_is_not_that_of_the_live_stream(run, begin):
+    """A replay of the end of a stream has a log without its beginning, and perhaps its end."""
+    end = run.log.end_position
+    last = int(run.log.frames[-1]["position"])
+    path = run.write()
+    add_log(run, path, 99, end=last if begin == 0 else end, begin=begin and last)
+    case = run.case.model_copy(update={"observed": (), "traffic": (), "observes_all": True})
+    case.write(run.folder.case)
+    found = {each.name: each for each in observed_streams(Evidence(path))}
+    compared = found["image_log_equals_publication"]
+    assert compared.outcome is Outcome.PASS
+    assert compared.facts["to"] == end
 
 
 def test_sessions_to_another_host_are_not_those_of_a_stream(run):
