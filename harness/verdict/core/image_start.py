@@ -15,7 +15,7 @@ def image_start(wire: Wire, far: Capture) -> int:
     message, or else of the first SETUP that arrived, or else 0.
     """
     facts = wire.facts
-    messages = status_messages(wire.feedback_sent)
+    messages = status_messages(wire.feedback_of_image)
     if len(messages):
         return int(positions(messages, facts.initial_term_id, facts.term_length)[0])
     setups = of_stream(far.frames, facts.session_id, facts.stream_id)

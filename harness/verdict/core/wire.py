@@ -30,13 +30,21 @@ from windtunnel.harness.dissect.frames.flow import (
     positions,
 )
 from windtunnel.harness.dissect.frames.frames import FRAME_ALIGNMENT, Frames
-from windtunnel.harness.dissect.frames.layout import FLAG_END_OF_STREAM, SM_FLAG_SEND_SETUP
+from windtunnel.harness.dissect.frames.layout import (
+    FLAG_END_OF_STREAM,
+    SM_FLAG_END_OF_STREAM,
+    SM_FLAG_SEND_SETUP,
+)
 from windtunnel.harness.dissect.frames.route import between, of_port, within
 from windtunnel.harness.scenario.resolved.case import Case, TrafficCase
 
+CLOSING_NS = 1_200_000_000
+"""Time for which a receiver sends status messages after the last subscription of an image was
+closed: the driver's timer interval, and that of status messages. They have EOS after that.
+"""
 MAY_HAVE_LEFT = (
-    "; what is beyond arrived after the last status message, so that the subscription may have "
-    "been closed before"
+    "; what is beyond arrived at the time of the last status message or later, when the "
+    "subscription may have been closed"
 )
 """What is added to a finding about a subscriber that `Wire.may_have_left_at` a position."""
 
@@ -76,6 +84,8 @@ class Wire:
     heartbeat_times_ns: NDArray[np.int64]
     feedback_sent: Frames
     "SM and NAK frames as they left the subscriber's host."
+    feedback_of_image: Frames
+    "The same frames to all publications of the session that share the image."
     feedback_arrived: Frames
     """SM and NAK frames as they arrived at the publisher's host, including forged frames, but not
     frames that the publisher's driver must reject as invalid."""
@@ -87,13 +97,21 @@ class Wire:
         """Return the frames that arrived at one port of the subscriber, or all if it is None."""
         return self.arrived.where(of_port(self.arrived.frames, port))
 
-    def may_have_left_at(self, position: int) -> bool:
-        """Return whether all frames beyond a position arrived after the last status message or NAK
-        of the subscriber's host, whose subscription may have been closed before.
+    def may_have_left_at(self, position: int, closing_ns: int = CLOSING_NS) -> bool:
+        """Return whether all frames and heartbeats beyond a position arrived when the subscription
+        of the image may have been closed: less than `closing_ns` before its last status message or
+        NAK, or later. Status messages with EOS do not count.
         """
-        beyond_ns = self.arrived.frames["time_ns"][self.arrived.ends > position]
-        answers_ns = self.feedback_sent["time_ns"]
-        return len(beyond_ns) > 0 and int(answers_ns.max(initial=0)) < int(beyond_ns.min())
+        beyond_ns = np.concatenate(
+            [
+                self.arrived.frames["time_ns"][self.arrived.ends > position].astype(np.int64),
+                self.heartbeat_times_ns[self.heartbeat_positions > position],
+            ]
+        )
+        feedback = self.feedback_of_image
+        is_eos = (feedback["frame_type"] == SM) & (feedback["flags"] & SM_FLAG_END_OF_STREAM != 0)
+        last_ns = int(feedback["time_ns"][~is_eos].max(initial=0))
+        return len(beyond_ns) > 0 and last_ns - closing_ns < int(beyond_ns.min())
 
     def naks(self, frames: Frames) -> Frames:
         """Return the NAKs among the given frames."""
@@ -181,7 +199,6 @@ def _wire(
     genuine, forged = _parted(_stretch(arrived, facts), known)
     heartbeat_frames = heartbeats(arrived)
     replies = far_frames[between(far_frames, subscriber, publisher)]
-    replies = _of_publication(replies, traffic)
     of_path = _of_publication(near_frames, traffic)
     return Wire(
         facts=facts,
@@ -193,7 +210,8 @@ def _wire(
         heartbeats_arrived=heartbeat_frames,
         heartbeat_positions=positions(heartbeat_frames, facts.initial_term_id, facts.term_length),
         heartbeat_times_ns=heartbeat_frames["time_ns"].astype(np.int64),
-        feedback_sent=_feedback(replies),
+        feedback_sent=_feedback(_of_publication(replies, traffic)),
+        feedback_of_image=_feedback(replies),
         feedback_arrived=_sound(_feedback(of_path[sent_by(of_path, subscriber)]), facts),
         feedback_arrived_from_all=_sound(
             _feedback(near_frames[_from_readers(near_frames, case, traffic)]), facts

@@ -24,7 +24,7 @@ from windtunnel.harness.verdict.core.finding import (
 )
 from windtunnel.harness.verdict.core.kind import Kind
 from windtunnel.harness.verdict.core.outcome import Outcome
-from windtunnel.harness.verdict.core.wire import FrameSequence, Wire
+from windtunnel.harness.verdict.core.wire import MAY_HAVE_LEFT, FrameSequence, Wire
 from windtunnel.harness.verdict.views.series import contiguous_by
 
 ARRIVED = "observed_data_arrived"
@@ -62,6 +62,12 @@ def observed_data_arrived(evidence: Evidence, traffic: TrafficCase) -> Finding:
     if whole >= end:
         text = f"all {end - start} bytes from position {start} to {end} arrived, as they were sent"
         return passed(ARRIVED, text, traffic.id, evidence=where, facts={"bytes": end - start})
+    if wire.may_have_left_at(whole, closing_ns=0):
+        text = f"all {whole - start} bytes from position {start} to {whole} arrived, as they were "
+        facts = {"bytes": whole - start}
+        return passed(
+            ARRIVED, f"{text}sent{MAY_HAVE_LEFT}", traffic.id, evidence=where, facts=facts
+        )
     text = f"the data from position {whole} on never arrived completely; {end} was the end of "
     is_requested = len(wire.naks(wire.feedback_sent)) > 0
     if has_ended(wire) and traffic.found and not is_requested:

@@ -12,6 +12,7 @@ from tests.unit.harness.verdict.synthetic_run import (
     make_run,
 )
 from windtunnel.harness.artifact.host.host_event import AppliedEvent, write_applied_events
+from windtunnel.harness.dissect.frames.layout import SM_FLAG_END_OF_STREAM
 from windtunnel.harness.scenario.applications.application_case import ApplicationCase
 from windtunnel.harness.scenario.schema.host_event import EventCase
 from windtunnel.harness.verdict.checks.observed.observed_streams import (
@@ -20,6 +21,7 @@ from windtunnel.harness.verdict.checks.observed.observed_streams import (
 )
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.outcome import Outcome
+from windtunnel.harness.verdict.core.wire import CLOSING_NS
 from windtunnel.harness.verdict.judge import judge
 
 FROM_CAPTURES = [
@@ -127,7 +129,14 @@ def test_positions_of_a_driver_without_samples_are_unknown(run):
         assert f"{name} (" in unknown(found)
 
 
+def stay(run):
+    """Let the receiver send a status message long after all data has arrived."""
+    message = next(each for each in run.packets["b"] if each.kind == "SM")
+    run.packets["b"].append(replace(message, time_ns=run.now_ns + CLOSING_NS))
+
+
 def test_positions_after_the_last_status_message_are_unknown(run):
+    stay(run)
     end = run.log.end_position
     samples = run.samples["b"]
     at = [at for at, each in enumerate(samples) if each[1] == "rcv-hwm"][-1]
@@ -142,10 +151,32 @@ def test_positions_after_the_last_status_message_are_unknown(run):
     ]  # fmt: skip
     found = findings_of(run)
     assert "rcv_hwm_from_wire" not in found
-    assert "the subscription may have been closed before" in unknown(found)
+    assert "the subscription may have been closed" in unknown(found)
+
+
+def test_data_that_a_receiver_did_not_know_of_when_it_left_is_unknown(run):
+    """The last frame is lost, and what shows that arrives after the last status message."""
+    stay(run)
+    last = int(run.log.frames[-1]["position"])
+    lost = data_packets(run, "b")[-1]
+    run.packets["b"] = [each for each in run.packets["b"] if each.payload != lost.payload]
+    assert findings_of(run)["observed_data_arrived"].outcome is Outcome.FAIL
+    run.packets["b"] = [
+        each for each in run.packets["b"]
+        if each.kind not in ("SM", "NAK") or each.time_ns < lost.time_ns
+    ]  # fmt: skip
+    farewell = next(each for each in run.packets["b"] if each.kind == "SM")
+    payload = bytearray(farewell.payload)
+    payload[5] = SM_FLAG_END_OF_STREAM
+    run.packets["b"].append(replace(farewell, time_ns=run.now_ns, payload=bytes(payload)))
+    found = findings_of(run)["observed_data_arrived"]
+    assert found.outcome is Outcome.PASS
+    assert found.facts == {"bytes": last}
+    assert "the subscription may have been closed" in found.text
 
 
 def test_a_log_that_ends_after_the_last_status_message_is_unknown(run):
+    stay(run)
     last = int(run.log.frames[-1]["position"])
     run.logs["b"][run.in_log(last) :][:HEADER] = 0
     found = findings_of(run)["image_log_equals_publication"]
