@@ -50,6 +50,19 @@ def find_interface(
     return found[0], requested.port
 
 
+def requested_family(uri: ChannelUri, resolver: Resolver) -> socket.AddressFamily | None:
+    """Return the family of the address that a channel requests, or None if it requests none."""
+    text = uri.get(uri_param.INTERFACE)
+    if text is None:
+        return None
+    requested = address_text.parse_interface(uri_param.INTERFACE, text)
+    if requested.host is None:
+        return None
+    host, _ = resolver.resolve(requested.host, uri_param.INTERFACE)
+    is_v4 = ipaddress.ip_address(host).version == 4
+    return socket.AF_INET if is_v4 else socket.AF_INET6
+
+
 def _is_any(requested: InterfaceText, resolver: Resolver) -> bool:
     if requested.host is None or requested.prefix_length == 0:
         return True

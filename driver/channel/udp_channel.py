@@ -13,11 +13,12 @@ address (`local_control`) or to the control group (`remote_control`). Channels w
 
 import enum
 import ipaddress
+import socket
 from typing import NamedTuple
 
 from windtunnel.driver.base.errors import ConfigurationError
 from windtunnel.driver.channel import address_text, timestamp_offsets, uri_param
-from windtunnel.driver.channel.interface_search import find_interface
+from windtunnel.driver.channel.interface_search import find_interface, requested_family
 from windtunnel.driver.channel.resolver import NetworkInterface, Resolver
 from windtunnel.driver.channel.socket_address import SocketAddress
 from windtunnel.driver.channel.uri import ChannelUri, InvalidChannelError
@@ -250,8 +251,9 @@ def _unicast(
     control: SocketAddress | None,
     resolver: Resolver,
 ) -> _Addresses:
-    known = endpoint or control or ANY_V4
-    any_host = ANY_V4 if known.ip.version == 4 else ANY_V6
+    known = endpoint or control
+    family = requested_family(uri, resolver) if known is None else known.family
+    any_host = ANY_V6 if family == socket.AF_INET6 else ANY_V4
     remote = endpoint or any_host
     if control is not None:
         if control.family != remote.family:
@@ -260,7 +262,7 @@ def _unicast(
                 "have different address families"
             )
         return control, remote, control, remote, None
-    found, port = find_interface(uri, known.family, resolver, is_multicast=False)
+    found, port = find_interface(uri, any_host.family, resolver, is_multicast=False)
     local = any_host.with_port(port)
     if found is not None:
         local = SocketAddress(found.host, port, found.scope_id)
