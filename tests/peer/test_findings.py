@@ -3,11 +3,13 @@
 If a case fails with the real driver, Aeron has fixed it, and the page must name the version.
 """
 
+import socket
 from contextlib import contextmanager
 
 import pytest
 
-from tests.peer.ports import free_port
+from tests.peer.driver_facts import DriverFacts
+from tests.peer.ports import free_port, free_ports
 from tests.peer.processes import process, real_driver_process
 from tests.peer.streams import STREAM_ID, until
 from windtunnel.driver.client import Aeron, ClientContext
@@ -127,3 +129,20 @@ def test_a_removed_spy_destination_leaves_its_image(client, is_real):
     else:
         until(lambda: image.is_closed, "the image to be closed")
     cnc.close()
+
+
+def test_a_removed_control_destination_is_used_every_second(client, is_real):
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as publisher:
+        publisher.bind(("127.0.0.1", 0))
+        publisher.settimeout(10)
+        control = f"control=127.0.0.1:{publisher.getsockname()[1]}"
+        removed, kept = (f"aeron:udp?endpoint=127.0.0.1:{port}|{control}" for port in free_ports(2))
+        subscription = client.add_subscription("aeron:udp?control-mode=manual", STREAM_ID)
+        subscription.add_destination(removed)
+        subscription.remove_destination(removed)
+        subscription.add_destination(kept)
+        # One request for a SETUP a second, after that of the destination that was removed.
+        for _ in range(4):
+            publisher.recv(65_536)
+    errors = DriverFacts(client.context.dir).errors()
+    assert ["Bad file descriptor" in text for text in errors] == ([True] if is_real else [])
