@@ -261,6 +261,9 @@ def _unicast(
                 f"channel '{uri}': control {control} and endpoint {remote} "
                 "have different address families"
             )
+        # The interface is not used, but must exist, as in Aeron.
+        family = requested_family(uri, resolver) or control.family
+        find_interface(uri, family, resolver, is_multicast=False)
         return control, remote, control, remote, None
     found, port = find_interface(uri, any_host.family, resolver, is_multicast=False)
     local = any_host.with_port(port)
