@@ -138,8 +138,20 @@ class UdpSockets:
             return PublicationSockets(frames, control, is_connected=True)
         is_connected = channel.is_connectable and self.settings.connects_unicast
         peer = channel.remote_data if is_connected else None
-        opened = _open_managed(channel.local_data, options, peer, self.settings.sender_ports)
+        opened = self._open_sender(channel.local_data, options, peer, channel.has_control)
         return PublicationSockets(opened, opened, is_connected)
+
+    def _open_sender(
+        self,
+        local: SocketAddress,
+        options: SocketOptions,
+        peer: SocketAddress | None,
+        has_control: bool,
+    ) -> OpenSocket:
+        # Receivers reply to any port of a publication, so the range is only for control addresses.
+        if local.port == 0 and not has_control:
+            return open_socket(local, options, peer)
+        return _open_managed(local, options, peer, self.settings.sender_ports)
 
     def open_subscription(self, channel: UdpChannel) -> OpenSocket:
         with _naming(channel):

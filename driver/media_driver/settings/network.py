@@ -107,7 +107,9 @@ class NetworkSettings:
     ] = True
     sender_wildcard_ports: Annotated[
         tuple[int, int],
-        PortRange("AERON_SENDER_WILDCARD_PORT_RANGE", "local ports of sending sockets"),
+        PortRange(
+            "AERON_SENDER_WILDCARD_PORT_RANGE", "ports of publications whose `control` has port 0"
+        ),
     ] = (0, 0)
     receiver_wildcard_ports: Annotated[
         tuple[int, int],

@@ -190,6 +190,25 @@ def test_wildcard_ports_are_taken_from_the_range_and_returned():
     again.close()
 
 
+def test_a_publication_has_a_port_of_the_range_only_for_its_control_address():
+    free = open_socket(SocketAddress("127.0.0.1", 0), SocketOptions())
+    port = free.local.port
+    free.close()
+    opener = sockets(sender_ports=PortManager(port, port))
+    others = [
+        opener.open_publication(channel_of(f"endpoint=127.0.0.1:{number}")) for number in (1, 2)
+    ]
+    others.append(opener.open_publication(channel_of("control-mode=manual")))
+    dynamic = channel_of("control=127.0.0.1:0|control-mode=dynamic")
+    controlled = opener.open_publication(dynamic)
+    assert controlled.frames.local.port == port
+    assert port not in [each.frames.local.port for each in others]
+    with pytest.raises(DriverError, match="no available ports"):
+        opener.open_publication(dynamic)
+    for each in (*others, controlled):
+        each.close()
+
+
 def test_buffer_lengths_are_set_by_channel_before_driver():
     system = probe_system_buffers()
     assert 0 < system.rcvbuf_length <= system.rcvbuf_length_max
