@@ -35,6 +35,7 @@ from windtunnel.driver.media_driver.conductor.lost_pages import LostPages
 from windtunnel.driver.media_driver.conductor.publications.publication_log import (
     free_retired_logs,
 )
+from windtunnel.driver.media_driver.conductor.storage import InsufficientSpaceError
 from windtunnel.driver.media_driver.conductor.unblocking import CommandUnblocker
 from windtunnel.driver.media_driver.conductor.waiting_commands import WaitingCommands
 from windtunnel.driver.media_driver.receiver import receiver_state
@@ -366,6 +367,10 @@ def _logged_code_of(error: DriverError) -> int:
     """
     if isinstance(error, SocketError) and error.code:
         return -error.code
+    if isinstance(error, StorageError) and not isinstance(error, InsufficientSpaceError):
+        cause = error.__cause__
+        # Without a cause, the driver has no free counter or subscriber position.
+        return -(cause.errno or errno.EIO) if isinstance(cause, OSError) else -errno.ENOMEM
     code = _code_of(error)
     is_invalid = code == ErrorCode.GENERIC_ERROR and isinstance(error, ConfigurationError)
     return -errno.EINVAL if is_invalid else code
@@ -378,6 +383,10 @@ def _code_of(error: DriverError) -> int:
         return int(ErrorCode.INVALID_CHANNEL)
     if isinstance(error, UnknownHostError):
         return int(ErrorCode.UNKNOWN_HOST)
-    if isinstance(error, StorageError):
+    if isinstance(error, InsufficientSpaceError) or _is_full(error.__cause__):
         return int(ErrorCode.STORAGE_SPACE)
     return int(ErrorCode.GENERIC_ERROR)
+
+
+def _is_full(cause: BaseException | None) -> bool:
+    return isinstance(cause, OSError) and cause.errno in (errno.ENOSPC, errno.EDQUOT)

@@ -19,14 +19,18 @@ _BLOCK_LENGTH = 512
 """Unit of a file's allocated blocks in stat(2)."""
 
 
+class InsufficientSpaceError(StorageError):
+    """A log does not fit on the file system."""
+
+
 def check_space(
     context: Context,
     log_length: int,
     record_error: Callable[[int, str], None],
     usable_bytes: Callable[[Path], int],
 ) -> None:
-    """Raise StorageError if a new log does not fit on the file system. Records an error if little
-    space is free.
+    """Raise InsufficientSpaceError if a new log does not fit on the file system. Records an error
+    if little space is free.
 
     Does nothing if AERON_PERFORM_STORAGE_CHECKS is false.
     """
@@ -34,7 +38,7 @@ def check_space(
         return
     usable, threshold = usable_bytes(context.dir), context.low_file_store_warning_threshold
     if usable < log_length:
-        raise StorageError(
+        raise InsufficientSpaceError(
             f"insufficient usable storage for new log of length={log_length} "
             f"usable={usable} in {context.dir}"
         )

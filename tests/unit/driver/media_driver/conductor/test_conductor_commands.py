@@ -1,11 +1,14 @@
 """The responses of every command in order, and their counters."""
 
+import errno
+import os
 import struct
 
 import pytest
 
 from tests.unit.driver.media_driver.invoked_driver import CHANNEL, MS, SECOND, STREAM, TO_PEER, lab
 from windtunnel.driver.base import handoff
+from windtunnel.driver.base.errors import StorageError
 from windtunnel.driver.cnc import ring_buffer
 from windtunnel.driver.cnc.error_log import read_errors
 from windtunnel.driver.command.client import ClientClose, ClientKeepalive, ClientTimeout
@@ -442,6 +445,25 @@ def test_an_invalid_command_is_logged_without_a_response(driver, type_id, conten
     assert add(driver, AddSubscription)[1]
 
 
+@pytest.mark.parametrize(
+    ("number", "code", "text"),
+    [
+        (errno.ENOSPC, ErrorCode.STORAGE_SPACE, "(28) No space left on device\n"),
+        (errno.EDQUOT, ErrorCode.STORAGE_SPACE, "(122) Disk quota exceeded\n"),
+        (errno.EMFILE, ErrorCode.GENERIC_ERROR, "(24) Too many open files\n"),
+    ],
+)
+def test_only_a_full_disk_is_insufficient_storage_space(driver, monkeypatch, number, code, text):
+    def fail(*arguments, **options):
+        raise StorageError("cannot create the log") from OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(publication_log.LogBuffer, "create", fail)
+    refused_id, responses = add(driver, AddPublication, TO_PEER)
+    assert refusal(responses) == (refused_id, code)
+    (entry,) = read_errors(driver.cnc.error_log)
+    assert entry.text.startswith(text)
+
+
 @pytest.mark.parametrize(("validator", "ends"), [("deny", False), ("allow", True)])
 def test_a_client_may_terminate_the_driver_only_if_allowed(tmp_path, validator, ends):
     with lab(tmp_path / "aeron", termination_validator=validator) as driver:
@@ -488,7 +510,9 @@ def test_a_publication_without_free_counters_leaves_nothing_behind(driver, room)
     manager = driver.driver.conductor._resources.counters._manager
     capacity, manager.capacity = manager.capacity, manager._high_water_mark + 1 + room
     refused_id, responses = add(driver, AddPublication, TO_PEER)
-    assert refusal(responses) == (refused_id, ErrorCode.STORAGE_SPACE)
+    assert refusal(responses) == (refused_id, ErrorCode.GENERIC_ERROR)
+    (entry,) = read_errors(driver.cnc.error_log)
+    assert entry.text.startswith("(12) Cannot allocate memory\nno free counter")
     driver.turn(4)
     assert (driver.active_counters(), driver.logs()) == (before, [])
     assert int(driver.links.mailboxes.is_open.sum()) == sockets
