@@ -15,27 +15,24 @@ from functools import cached_property
 import numpy as np
 
 from windtunnel.driver.base import handoff, idle
-from windtunnel.driver.base.errors import ConfigurationError, DriverError, StorageError
-from windtunnel.driver.channel.resolver import UnknownHostError
-from windtunnel.driver.channel.uri import InvalidChannelError
+from windtunnel.driver.base.errors import DriverError
 from windtunnel.driver.cnc import ring_buffer, ring_buffer_reader
 from windtunnel.driver.cnc.counters_manager import CountersManager
 from windtunnel.driver.command.codec import Command, decode_command
 from windtunnel.driver.command.command_type import ErrorCode
 from windtunnel.driver.command.payload import MalformedCommand, UnknownCommand
 from windtunnel.driver.kernels.jit import compile_for
-from windtunnel.driver.media.udp_socket import SocketError
 from windtunnel.driver.media_driver.command_error import CommandError, CommandPendingError
 from windtunnel.driver.media_driver.conductor import conductor_state, shared_agents
 from windtunnel.driver.media_driver.conductor.components import Components
 from windtunnel.driver.media_driver.conductor.driver_resources import DriverResources
+from windtunnel.driver.media_driver.conductor.error_codes import code_of, logged_code_of
 from windtunnel.driver.media_driver.conductor.images.conductor_image import PublicationImage, State
 from windtunnel.driver.media_driver.conductor.images.untethered import UntetheredReaders
 from windtunnel.driver.media_driver.conductor.lost_pages import LostPages
 from windtunnel.driver.media_driver.conductor.publications.publication_log import (
     free_retired_logs,
 )
-from windtunnel.driver.media_driver.conductor.storage import InsufficientSpaceError
 from windtunnel.driver.media_driver.conductor.unblocking import CommandUnblocker
 from windtunnel.driver.media_driver.conductor.waiting_commands import WaitingCommands
 from windtunnel.driver.media_driver.receiver import receiver_state
@@ -238,8 +235,8 @@ class Conductor:
 
     def _report(self, command: Command, error: DriverError) -> None:
         kind = type(command).__name__
-        self._resources.record_error(_logged_code_of(error), str(error), kind)
-        self._resources.clients.on_error(command.correlation_id, _code_of(error), str(error))
+        self._resources.record_error(logged_code_of(error), str(error), kind)
+        self._resources.clients.on_error(command.correlation_id, code_of(error), str(error))
 
     def _make_sender_events(self) -> dict[int, Callable[[np.ndarray, int], None]]:
         components = self.components
@@ -359,34 +356,3 @@ class Conductor:
     def close(self) -> None:
         """Free all resources. Call this only after the agents have stopped."""
         self.components.close()
-
-
-def _logged_code_of(error: DriverError) -> int:
-    """Return the code of an error's entry in the error log. As in the C driver, it says more than
-    the client's GENERIC_ERROR.
-    """
-    if isinstance(error, SocketError) and error.code:
-        return -error.code
-    if isinstance(error, StorageError) and not isinstance(error, InsufficientSpaceError):
-        cause = error.__cause__
-        # Without a cause, the driver has no free counter or subscriber position.
-        return -(cause.errno or errno.EIO) if isinstance(cause, OSError) else -errno.ENOMEM
-    code = _code_of(error)
-    is_invalid = code == ErrorCode.GENERIC_ERROR and isinstance(error, ConfigurationError)
-    return -errno.EINVAL if is_invalid else code
-
-
-def _code_of(error: DriverError) -> int:
-    if isinstance(error, CommandError):
-        return int(error.code)
-    if isinstance(error, InvalidChannelError):
-        return int(ErrorCode.INVALID_CHANNEL)
-    if isinstance(error, UnknownHostError):
-        return int(ErrorCode.UNKNOWN_HOST)
-    if isinstance(error, InsufficientSpaceError) or _is_full(error.__cause__):
-        return int(ErrorCode.STORAGE_SPACE)
-    return int(ErrorCode.GENERIC_ERROR)
-
-
-def _is_full(cause: BaseException | None) -> bool:
-    return isinstance(cause, OSError) and cause.errno in (errno.ENOSPC, errno.EDQUOT)

@@ -22,6 +22,7 @@ from windtunnel.driver.media_driver.conductor.endpoints.channel_endpoints import
 from windtunnel.driver.media_driver.conductor.endpoints.receive_channel_endpoints import (
     ReceiveChannelEndpoints,
 )
+from windtunnel.driver.media_driver.conductor.error_codes import logged_code_of
 from windtunnel.driver.media_driver.conductor.images.conductor_image import PublicationImage, State
 from windtunnel.driver.media_driver.conductor.images.image_admission import (
     HALF_OPEN_TIMEOUT_NS,
@@ -95,7 +96,7 @@ class PublicationImages:
             # Other exceptions are bugs. Record the stack trace and continue.
             is_expected = isinstance(error, DriverError | OSError)
             text = str(error) if is_expected else traceback.format_exc()
-            self._resources.record_error(ErrorCode.GENERIC_ERROR, f"{kind}: {text}", kind)
+            self._resources.record_error(logged_code_of(error), f"{kind}: {text}", kind)
             self._fail(event, level)
             return
         self._admission.on_created(image.slot, now_ns)

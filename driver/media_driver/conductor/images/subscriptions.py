@@ -18,11 +18,11 @@ from windtunnel.driver.base.errors import DriverError, StorageError
 from windtunnel.driver.channel.subscription_parameters import SubscriptionParameters
 from windtunnel.driver.channel.udp_channel import UdpChannel
 from windtunnel.driver.channel.uri import ChannelUri
-from windtunnel.driver.command.command_type import ErrorCode
 from windtunnel.driver.command.image import AvailableImage, UnavailableImage
 from windtunnel.driver.media_driver.conductor import stream_counters
 from windtunnel.driver.media_driver.conductor.driver_resources import DriverResources
 from windtunnel.driver.media_driver.conductor.endpoints.channel_endpoints import ChannelEndpoint
+from windtunnel.driver.media_driver.conductor.error_codes import logged_code_of
 
 IPC_CHANNEL = "aeron:ipc"
 """The channel in notifications about untethered subscribers, and about the end of an IPC
@@ -152,7 +152,7 @@ class SubscriptionLinks:
             self.link(subscription, stream)
         except DriverError as error:
             kind = "link of a subscription to a stream"
-            self._resources.record_error(ErrorCode.GENERIC_ERROR, f"{kind}: {error}", kind)
+            self._resources.record_error(logged_code_of(error), f"{kind}: {error}", kind)
             return False
         return True
 

@@ -86,7 +86,9 @@ def test_without_free_counters_no_file_is_created(driver, created):
     manager._high_water_mark = manager.capacity - image_factory.COUNTERS_PER_IMAGE
     send_sessions(driver, 100, 3)
     assert created == []
-    assert "no free counter" in read_errors(driver.cnc.error_log)[0].text
+    text = read_errors(driver.cnc.error_log)[0].text
+    assert text.startswith("(12) Cannot allocate memory\nimage of UDP-")
+    assert "no free counter" in text
 
 
 @pytest.mark.parametrize("limit", [65_536, 131_072])
@@ -206,7 +208,8 @@ def test_images_are_refused_when_existing_sparse_logs_may_need_the_space(
             driver.clock.advance(RESTRICTED_NS)
         assert len(created) == 3
         texts = [entry.text for entry in read_errors(driver.cnc.error_log)]
-    assert any("insufficient usable storage" in text for text in texts)
+    (text,) = {text for text in texts if "insufficient usable storage" in text}
+    assert text.startswith("(-12) insufficient storage space\n")
 
 
 def test_a_flood_of_sessions_leaves_images_to_other_streams(tmp_path, monkeypatch):
