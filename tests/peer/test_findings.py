@@ -146,3 +146,20 @@ def test_a_removed_control_destination_is_used_every_second(client, is_real):
             publisher.recv(65_536)
     errors = DriverFacts(client.context.dir).errors()
     assert ["Bad file descriptor" in text for text in errors] == ([True] if is_real else [])
+
+
+def test_a_send_timestamp_is_in_every_fragment(client, is_real):
+    where, message = udp(), b"x" * 3_000
+    subscription = client.add_subscription(where, STREAM_ID)
+    publication = client.add_publication(f"{where}|channel-snd-ts-offset=0", STREAM_ID)
+    until(lambda: subscription.images and publication.is_connected, "connecting")
+    assert publication.offer(message) > 0
+    fragments = []
+
+    def on_fragment(payload, header):
+        fragments.append(bytes(payload))
+
+    until(lambda: subscription.poll(on_fragment) or len(fragments) == 3, "the message")
+    stamped = [fragment[:8] != b"x" * 8 for fragment in fragments]
+    assert stamped == ([True, True, True] if is_real else [True, False, False])
+    assert {fragment[8:].strip(b"x") for fragment in fragments} == {b""}
