@@ -8,6 +8,7 @@ from tests.peer.ports import free_ports
 from tests.peer.streams import until
 from tests.peer.test_fan_out_beside_real_aeron import our_driver, real_driver
 from windtunnel.driver.client.aeron import Aeron
+from windtunnel.driver.client.errors import RegistrationError
 
 pytest.importorskip("pyaeron", reason="the real Aeron (pyaeron) is not installed")
 pytestmark = pytest.mark.peer
@@ -76,3 +77,28 @@ def test_ipv6_addresses_have_brackets_everywhere(tmp_path, driver):
         assert source.startswith("[::1]:")
         labels = [each.label for each in client.counters if each.type_id == 7]
         assert labels == [f"rcv-channel: {channel} [::1]:{port}"]
+
+
+@both
+@pytest.mark.skipif(not socket.has_ipv6, reason="this machine has no IPv6")
+@pytest.mark.parametrize("interface", ["[::1]", "[::]"])
+def test_an_interface_determines_the_family_of_manual_destinations(tmp_path, driver, interface):
+    (port,) = free_ports(1)
+    with driver(tmp_path) as directory, Aeron(directory) as client:
+        subscription = client.add_subscription(f"aeron:udp?endpoint=[::1]:{port}", STREAM)
+        channel = f"aeron:udp?control-mode=manual|interface={interface}"
+        publication = client.add_publication(channel, STREAM)
+        publication.add_destination(f"aeron:udp?endpoint=[::1]:{port}")
+        until(lambda: publication.is_connected and subscription.images, "connecting")
+        (address,) = publication.local_socket_addresses
+        assert address.startswith(f"{interface}:")
+
+
+@both
+def test_an_interface_must_exist_beside_a_control_address(tmp_path, driver):
+    port, control = free_ports(2)
+    with driver(tmp_path) as directory, Aeron(directory) as client:
+        channel = f"aeron:udp?endpoint=127.0.0.1:{port}|control=127.0.0.1:{control}"
+        client.add_subscription(f"{channel}|interface=127.0.0.1", STREAM)
+        with pytest.raises(RegistrationError):
+            client.add_subscription(f"{channel}|interface=192.0.2.77", STREAM)
