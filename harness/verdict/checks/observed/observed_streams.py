@@ -43,6 +43,7 @@ from windtunnel.harness.verdict.core.kind import Kind
 from windtunnel.harness.verdict.core.outcome import Outcome
 
 NAME = "observed_streams"
+NAMED_MAX = 4
 Check = Callable[[Evidence, TrafficCase], Finding]
 FROM_CAPTURES: tuple[tuple[Check, Kind], ...] = (
     (arrival.observed_data_arrived, Kind.SAFETY),
@@ -162,11 +163,17 @@ def unread_notes(findings: Sequence[Finding]) -> Iterator[str]:
     yield from (each.text for each in findings if each.name == NAME and NO_STREAM in each.text)
     names = [each.about for each in findings if arrival.UNREAD in each.text]
     if names:
-        yield f"no data of {', '.join(names)}: it had no subscriber where its channel leads"
+        yield f"no data of {_named(names)}: it had no subscriber where its channel leads"
 
 
 def unknown_notes(findings: Iterable[Finding]) -> Iterator[str]:
     """Yield a note if the content of observed streams is unknown, for the reason of a verdict."""
     names = [each.about for each in findings if each.name == NAME and ALWAYS_UNKNOWN in each.text]
     if names:
-        yield f"unknown of {', '.join(names)}: {ALWAYS_UNKNOWN}"
+        yield f"unknown of {_named(names)}: {ALWAYS_UNKNOWN}"
+
+
+def _named(names: Sequence[str]) -> str:
+    """Return the names of streams, of which at most NAMED_MAX are written out."""
+    text = ", ".join(names[:NAMED_MAX])
+    return text if len(names) <= NAMED_MAX else f"{text} and {len(names) - NAMED_MAX} more"

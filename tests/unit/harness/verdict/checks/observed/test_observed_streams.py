@@ -17,9 +17,11 @@ from windtunnel.harness.scenario.applications.application_case import Applicatio
 from windtunnel.harness.scenario.schema.host_event import EventCase
 from windtunnel.harness.verdict.checks.observed.observed_streams import (
     observed_streams,
+    unknown_notes,
     unread_notes,
 )
 from windtunnel.harness.verdict.core.evidence import Evidence
+from windtunnel.harness.verdict.core.finding import passed
 from windtunnel.harness.verdict.core.outcome import Outcome
 from windtunnel.harness.verdict.core.wire import CLOSING_NS
 from windtunnel.harness.verdict.judge import judge
@@ -272,6 +274,15 @@ def test_each_session_is_judged_separately(run):
     found = observed_streams(Evidence(run.write()))
     abouts = list(dict.fromkeys(each.about for each in found))
     assert abouts == [f"seen session {SESSION_ID + 1}", f"seen session {SESSION_ID}"]
+
+
+def test_of_many_streams_the_first_are_named():
+    text = "unknown: what the applications offered, and what they did with the data"
+    found = [passed("observed_streams", text, f"s-{number}") for number in range(7)]
+    assert list(unknown_notes(found[:4])) == [text.replace(":", " of s-0, s-1, s-2, s-3:", 1)]
+    assert list(unknown_notes(found)) == [
+        text.replace(":", " of s-0, s-1, s-2, s-3 and 3 more:", 1)
+    ]
 
 
 def test_a_verdict_names_what_is_unknown(run):
