@@ -27,7 +27,8 @@ _LEFT_OUT = ("schema", "about", "hosts", "payload")
 """Keys of a case that are not parameters, or that `case_parameters` adds in another form."""
 _DERIVED = (
     *("ordinal", "port", "ports", "reliable", "term_length", "mtu", "initial_term_id"),
-    *("initial_position", "receiver_window_bytes", "session_id", "observed", "found"),
+    *("initial_position", "receiver_window_bytes", "session_id", "session_port"),
+    *("session_span_ns", "observed", "found"),
 )
 """Keys of a stream that follow from its channels, or from the other streams."""
 _SINGULAR = {
