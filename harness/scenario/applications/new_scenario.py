@@ -7,7 +7,7 @@ from `NEXT` on are comments that become valid keys without their `# `.
 import json
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
@@ -20,6 +20,8 @@ NEXT = "# Remove `# ` from lines below to use them."
 _FILE_NAME = re.compile(r"[\w./-]+\.(py|jar|sh|js|rb|dll|exe)")
 _ID_LENGTH_MAX = 36
 """The ids of programs of the same name get numbers, which need a few characters more."""
+_NO_TEXTS = ("null", "true", "false", "yes", "no", "on", "off")
+"""Words that YAML takes for a null or a boolean."""
 _WALL_S = 60
 """Longest time of a run, apart from the time after which it ends by itself."""
 
@@ -76,12 +78,12 @@ class NewScenario:
     def _lines(self, folder: Path) -> Iterator[str]:
         yield f"# To run it: windtunnel run {self.name}.yaml --allow-commands"
         yield "schema: windtunnel/1"
-        yield f"name: {self.name}"
+        yield f"name: {_name(self.name)}"
         yield "about: |"
         yield f"  {self._about()}"
         yield "seeds: {root: 1}"
         yield "network:"
-        yield f"  hosts: {_flow(self.hosts)}"
+        yield f"  hosts: {_names(self.hosts)}"
         yield from self._links()
         yield "applications:                # started in this order"
         ids = _ids(self.programs)
@@ -90,7 +92,7 @@ class NewScenario:
             yield from self._application(name, program, folder, then)
         if not self.until:
             yield f"  - id: end-after-{self.lasts_s}s         # the run ends with this command"
-            yield f"    on: {self.hosts[0]}"
+            yield f"    on: {_name(self.hosts[0])}"
             yield f'    command: ["sleep", "{self.lasts_s}"]'
             yield "    driver: none"
             yield "    expect: {ends_by_itself: true}"
@@ -108,7 +110,7 @@ class NewScenario:
         table = ""
         if self.impairments:
             table = f", impairments: {{both: {_flow(dict(self.impairments))}}}"
-        pairs = [f"{{between: {_flow(list(pair))}{table}}}" for pair in combinations(self.hosts, 2)]
+        pairs = [f"{{between: {_names(pair)}{table}}}" for pair in combinations(self.hosts, 2)]
         if len(pairs) == 1:
             yield f"  link: {pairs[0]}"
             return
@@ -119,8 +121,8 @@ class NewScenario:
         self, name: str, program: NewProgram, folder: Path, then: str
     ) -> Iterator[str]:
         words = [_in_folder(word, folder) for word in program.words]
-        yield f"  - id: {name}"
-        yield f"    on: {program.host}"
+        yield f"  - id: {_name(name)}"
+        yield f"    on: {_name(program.host)}"
         yield f"    command: {json.dumps(words, ensure_ascii=False)}"
         if self.variables:
             yield f"    env: {json.dumps(dict(self.variables), ensure_ascii=False)}"
@@ -141,7 +143,7 @@ class NewScenario:
             yield f"    expect: {{{', '.join(expected)}}}{also}"
 
     def _next(self) -> Iterator[str]:
-        first, last = self.hosts[0], self.hosts[-1]
+        first, last = _name(self.hosts[0]), _name(self.hosts[-1])
         yield NEXT
         yield "# events:"
         act = "act: {partition: 1s}"
@@ -150,12 +152,20 @@ class NewScenario:
         yield f"#   - {{id: stall, {whom}, when: {{after: 6s}}, act: {{pause: 500ms}}}}"
 
 
+def _name(text: str) -> str:
+    """Return a name in YAML, with quotes if it would be a boolean, a null or a number without."""
+    is_plain = re.fullmatch(r"[a-zA-Z][a-zA-Z0-9./-]*", text) and text.lower() not in _NO_TEXTS
+    return text if is_plain else json.dumps(text)
+
+
+def _names(names: Iterable[str]) -> str:
+    return f"[{', '.join(map(_name, names))}]"
+
+
 def _flow(value: Any) -> str:
-    """Return names or impairments as YAML in one line, with quotes only where they are needed."""
+    """Return impairments as YAML in one line, with quotes only where they are needed."""
     if isinstance(value, dict):
         return f"{{{', '.join(f'{key}: {_flow(each)}' for key, each in value.items())}}}"
-    if isinstance(value, list):
-        return f"[{', '.join(map(_flow, value))}]"
     text = str(value)
     return text if re.fullmatch(r"[a-zA-Z0-9.%/+-]+", text) else json.dumps(text)
 

@@ -90,3 +90,13 @@ def test_a_value_that_no_scenario_can_have_is_refused(
 ) -> None:
     with pytest.raises(ScenarioError, match=text):
         made(**changed).text(tmp_path)
+
+
+@pytest.mark.parametrize("word", ["true", "no", "null", "7", "1e5", "0x1f"])
+def test_words_that_yaml_takes_for_other_values_are_names(word: str, tmp_path: Path) -> None:
+    programs = NewProgram(word, [word]), NewProgram("a", [word])
+    scenario = parse_scenario(made(*programs, name=word).text(tmp_path), "prices.yaml")
+    assert scenario.name == word
+    assert set(scenario.network.hosts) == {word, "a"}
+    assert [each.id for each in scenario.applications][:2] == [word, f"{word}-2"]
+    assert scenario.applications[0].host == word
