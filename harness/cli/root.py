@@ -4,14 +4,13 @@ A usage error or a missing privilege is reported as one line on stderr. Only a d
 itself prints a traceback; its exit code is 3, because Python's default of 1 would mean FAIL.
 """
 
-import os
 import sys
 import traceback
 from collections.abc import Sequence
 
 import click
 
-from windtunnel.harness.cli import exit_code
+from windtunnel.harness.cli import exit_code, standard_streams
 from windtunnel.harness.cli.archive import archive
 from windtunnel.harness.cli.bench.bench import bench
 from windtunnel.harness.cli.clean import clean
@@ -136,6 +135,7 @@ for command in (*RUN_COMMANDS, *DRIVER_COMMANDS, bench, exam, envelope, calibrat
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code. Never raises an exception."""
+    standard_streams.prepare()
     try:
         result = windtunnel.main(arguments, prog_name="windtunnel", standalone_mode=False)
         sys.stdout.flush()
@@ -151,8 +151,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return exit_code.INTERRUPTED
     except (BrokenPipeError, SystemExit):
         # The program that reads the output closed the pipe (`| head`). click would exit with 1,
-        # which means FAIL. Python flushes stdout once more at exit, so stdout must be open.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # which means FAIL.
         return exit_code.BROKEN_PIPE
     except OSError as error:
         from windtunnel.harness.artifact.regular_file import UnsafeFileError

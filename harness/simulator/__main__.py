@@ -21,8 +21,10 @@ library cannot be used.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import tempfile
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -34,6 +36,7 @@ VIOLATION = 1
 HARNESS = 3
 UNSUPPORTED = 127
 INTERRUPTED = 130
+BROKEN_PIPE = 141
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -58,8 +61,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _warm_up()
     if options.command == "serve":
         return _serve(options)
+    if options.command == "swarm":
+        return _swarm_or_defect(options)
     try:
-        return _run(parser, options) if options.command == "run" else _swarm(options)
+        return _run(parser, options)
     except KeyboardInterrupt:
         return INTERRUPTED
 
@@ -118,6 +123,23 @@ def _add_swarm(commands: Any) -> None:
     swarm.add_argument(
         "--json", dest="as_json", action="store_true", help="print one JSON line per trial"
     )
+
+
+def _swarm_or_defect(options: argparse.Namespace) -> int:
+    """Run trials. The exit code of an error is not that of a violation, which Python's would be."""
+    try:
+        return _swarm(options)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except OSError as error:
+        # Python writes what is left in stdout again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if isinstance(error, BrokenPipeError):
+            return BROKEN_PIPE
+        print(f"simulator: {error}", file=sys.stderr)
+    except Exception:
+        traceback.print_exc()
+    return HARNESS
 
 
 def _swarm(options: argparse.Namespace) -> int:

@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 
 import click
 
@@ -29,14 +30,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (click.Abort, KeyboardInterrupt):
         return _report("interrupted", failure.INTERRUPTED)
     except BrokenPipeError:
-        # Python flushes stdout again at exit, which would fail with the same error.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_stdout()
         return failure.BROKEN_PIPE
     except DriverError as error:
         return _report(str(error), failure.code_of(error))
+    except OSError as error:
+        _discard_stdout()
+        return _report(f"{error.filename or 'stdout'}: {error.strerror}", failure.DAMAGED)
     return result if isinstance(result, int) else failure.OK
 
 
+def _discard_stdout() -> None:
+    """Discard what is left in stdout: Python would write it again at exit, and fail again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def _report(text: str, code: int) -> int:
-    click.echo(f"{PROGRAM}: {failure.printable(text)}", err=True)
+    # Without a place for the message there is still the exit code.
+    with suppress(OSError):
+        click.echo(f"{PROGRAM}: {failure.printable(text)}", err=True)
     return code

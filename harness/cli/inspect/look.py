@@ -26,6 +26,7 @@ import click
 from windtunnel.harness.cli import exit_code
 from windtunnel.harness.cli.failure import Failure
 from windtunnel.harness.cli.render.table import View, drawn, plain_lines, printable
+from windtunnel.harness.cli.standard_streams import STDOUT
 
 if TYPE_CHECKING:
     from windtunnel.harness.inspect.driver_state import DriverState
@@ -102,7 +103,9 @@ def pattern(
 
 @contextmanager
 def reading() -> Iterator[None]:
-    """Context manager that converts errors from reading a driver's files to Failure."""
+    """Context manager that converts errors from reading a driver's files to Failure. Those from
+    writing to stdout propagate.
+    """
     from windtunnel.harness.dissect.driver_files.cnc_file import CncFileError
     from windtunnel.harness.dissect.driver_files.log_buffer import LogBufferError
     from windtunnel.harness.inspect.aeron_dir import NothingThereError
@@ -114,6 +117,8 @@ def reading() -> Iterator[None]:
     except (CncFileError, LogBufferError) as error:
         raise Failure(str(error), exit_code.INCONCLUSIVE) from error
     except OSError as error:
+        if error.filename == STDOUT:
+            raise
         text = f"{error.filename}: {error.strerror}" if error.filename else str(error)
         raise Failure(text, exit_code.INCONCLUSIVE) from error
 

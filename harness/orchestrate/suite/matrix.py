@@ -26,7 +26,6 @@ from windtunnel.harness.artifact.run_dir import MatrixDir, RunDir, new_suite_id
 from windtunnel.harness.orchestrate.cancel import Cancellation, Cancelled
 from windtunnel.harness.orchestrate.event import OnEvent, compile_event, ignore
 from windtunnel.harness.orchestrate.fidelity import Fidelity
-from windtunnel.harness.orchestrate.lab import LabError
 from windtunnel.harness.orchestrate.labs import labs
 from windtunnel.harness.orchestrate.run.one_run import CANCELLED, RunResult
 from windtunnel.harness.orchestrate.run.run_spec import RunSpec
@@ -38,6 +37,7 @@ from windtunnel.harness.orchestrate.suite.runner import (
     payload_of,
     plan,
     verdict_event,
+    writing_to,
 )
 from windtunnel.harness.orchestrate.suite.suite import (
     PlannedRun,
@@ -95,11 +95,9 @@ def run_matrix(
     labs.require_hosts(matrix_spec.fidelity, (each.scenario for each in planned))
     labs.require(matrix_spec.fidelity, lambda done: on_event(compile_event(done, len(planned))))
     out = matrix_spec.out.resolve()
-    try:
+    with writing_to(out):
         running = _RunningMatrix(matrix_spec, out, planned)
         _execute_runs(running, matrix_spec.jobs, on_event, on_cell)
-    except OSError as error:
-        raise LabError(f"{error.filename or out}: {error.strerror}") from error
     return MatrixResult(running.folder.path, running.document)
 
 

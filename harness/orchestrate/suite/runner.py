@@ -8,7 +8,8 @@ all runs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -161,7 +162,7 @@ def run_suite(
     labs.require_hosts(fidelity, (each.scenario for each in planned))
     labs.require(fidelity, lambda done: on_event(compile_event(done, len(planned))))
     out = out.resolve()
-    try:
+    with writing_to(out):
         sent = payload_of(out / PAYLOAD_STORE, payload_file)
         common = SuiteOptions(
             out,
@@ -177,9 +178,18 @@ def run_suite(
         )
         suite = RunningSuite(out / new_suite_id(datetime.now(UTC)), common)
         _execute_runs(suite, [suite.spec(each) for each in planned], jobs, on_event)
+    return suite.result
+
+
+@contextmanager
+def writing_to(out: Path) -> Iterator[None]:
+    """Context manager that converts errors from writing to a folder to LabError."""
+    try:
+        yield
+    except BrokenPipeError:  # from a callback, which prints
+        raise
     except OSError as error:
         raise LabError(f"{error.filename or out}: {error.strerror}") from error
-    return suite.result
 
 
 def _execute_runs(
