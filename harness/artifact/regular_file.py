@@ -120,7 +120,8 @@ def replace_file(path: Path, content: str) -> None:
     """Write a file atomically: readers see either the old or the new contents.
 
     Raises UnsafeFileError if the path is a directory, or the last component of its directory a
-    symbolic link, and OSError for other failures. The previous file is then unchanged.
+    symbolic link, and OSError with the path for other failures. The previous file is then
+    unchanged.
     """
     try:
         folder = os.open(path.parent, _FOLDER)
@@ -138,9 +139,26 @@ def replace_file(path: Path, content: str) -> None:
             os.unlink(fresh, dir_fd=folder)
         if isinstance(error, IsADirectoryError):
             raise _unsafe(path, "a regular file", stat.S_IFDIR) from error
+        if isinstance(error, OSError):
+            raise _named(error, path) from error
         raise
     finally:
         os.close(folder)
+
+
+@contextlib.contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Context manager that writes a file, and adds its path to errors: an OSError of writing, such
+    as that of a full disk, has none.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise _named(error, path) from error
+
+
+def _named(error: OSError, path: Path) -> OSError:
+    return OSError(error.errno, error.strerror, str(path))
 
 
 @contextlib.contextmanager

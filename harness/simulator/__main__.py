@@ -12,8 +12,8 @@ end. Exit codes: 0 if all streams completed, 1 if the driver or a workload faile
 command line, 127 if the case requires something that the simulator does not support.
 
 `swarm` runs trials and prints those that failed. Exit codes: 0 if no trial failed, 1 for a
-violation, 2 for an invalid command line, 3 for a simulator defect, 127 if the real C driver's
-library cannot be used.
+violation, 2 for an invalid command line, 3 for a simulator defect or a run folder that cannot be
+written, 127 if the real C driver's library cannot be used.
 
 `serve` runs cases as `run` does, one after the other, for the process at the other end of a socket.
 """
@@ -169,7 +169,7 @@ def _swarm(options: argparse.Namespace) -> int:
         return UNSUPPORTED
     if swarm.violations:
         return VIOLATION
-    return HARNESS if swarm.defects else 0
+    return HARNESS if swarm.defects or not swarm.is_folder_complete else 0
 
 
 def _run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:

@@ -166,5 +166,9 @@ def _print(
 
 def write_json(document: dict[str, Any], json_file: Path | None) -> None:
     """Write a document to a file. Does nothing if the file is None or `-` (stdout)."""
-    if json_file is not None and str(json_file) != "-":
+    from windtunnel.harness.artifact.regular_file import naming
+
+    if json_file is None or str(json_file) == "-":
+        return
+    with naming(json_file):
         json_file.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")

@@ -30,11 +30,13 @@ def ci_options(command: _Command) -> _Command:
 def write_ci_files(outcomes: "Outcomes", junit: Path | None, markdown: Path | None) -> None:
     """Write the requested JUnit and Markdown files. Markdown is appended, as CI job summaries
     require."""
+    from windtunnel.harness.artifact.regular_file import naming
     from windtunnel.reports.junit import junit_xml
     from windtunnel.reports.markdown import summary
 
     if junit is not None:
-        junit.write_bytes(junit_xml(outcomes))
+        with naming(junit):
+            junit.write_bytes(junit_xml(outcomes))
     if markdown is not None:
-        with markdown.open("a", encoding="utf-8") as file:
+        with naming(markdown), markdown.open("a", encoding="utf-8") as file:
             file.write(summary(outcomes))

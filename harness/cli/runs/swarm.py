@@ -120,8 +120,8 @@ def swarm(
     A trial whose process dies in a driver's native code, or because a driver runs forever, is
     a violation, and the other trials continue.
 
-    Exit codes: 0 no violation; 1 a violation; 3 a defect of the simulator; 127 the real driver's
-    library cannot be used.
+    Exit codes: 0 no violation; 1 a violation; 3 a defect of the simulator, or the folder of --keep
+    cannot be written; 127 the real driver's library cannot be used.
     """
     from windtunnel.harness.artifact.regular_file import real_path
     from windtunnel.harness.cli.failure import one_line

@@ -40,6 +40,8 @@ from windtunnel.harness.simulator.world.host_memory import HostMemories
 CHUNK = 20
 SEED_MAX = (1 << 63) - 1
 LARGE_BYTES = 1 << 18
+NOT_KEPT = 3
+"""Exit code of the process that could not write a trial's run folder."""
 PROGRESS_S = 30
 """Seconds between progress lines."""
 _MMAP_THRESHOLD = -3
@@ -222,6 +224,8 @@ class Swarm:
         self.violations: list[Result] = []
         self.defects: list[Result] = []
         self.comparison = Comparison()
+        self.is_folder_complete = True
+        """Whether the run folder that was requested, if any, has been written."""
 
     def run(self) -> None:
         """Run all trials and report each violation as it is found."""
@@ -298,7 +302,8 @@ class Swarm:
         )
         process.start()
         process.join()
-        if process.exitcode:
+        self.is_folder_complete = process.exitcode == 0
+        if process.exitcode not in (0, NOT_KEPT):
             print(f"seed {seed}: its run folder is incomplete, because the trial ended its process")
 
     def _report_totals(self) -> None:
@@ -331,13 +336,39 @@ class Swarm:
 
 
 def _keep(seed: int, memory: Path, spec: SwarmSpec) -> None:
-    """Run a trial and write its run folder, and that of the trial with which it is compared."""
+    """Run a trial and write its run folder, and that of the trial with which it is compared. Ends
+    the process with NOT_KEPT if a folder is incomplete.
+    """
     assert spec.keep is not None
     if spec.drivers != OURS:
         c_driver.load(library_of(spec.drivers))
-    result = _run(seed, memory, spec, spec.drivers, keep=spec.keep)
-    TrialFolder(spec.keep).conclude(seed, result.violation, spec.repro(seed))
+    _keep_one(seed, memory, spec, spec.drivers, spec.keep)
     if spec.compare:
         folder = spec.keep.with_name(f"{spec.keep.name}-{OURS}")
-        result = _run(seed, memory, spec, OURS, keep=folder, is_compared=True)
-        TrialFolder(folder).conclude(seed, result.violation, spec.repro(seed))
+        _keep_one(seed, memory, spec, OURS, folder, is_compared=True)
+
+
+def _keep_one(
+    seed: int,
+    memory: Path,
+    spec: SwarmSpec,
+    drivers: str,
+    folder: Path,
+    *,
+    is_compared: bool = False,
+) -> None:
+    try:
+        result = _run(seed, memory, spec, drivers, keep=folder, is_compared=is_compared)
+        error = _last_line(result.defect)
+        if not error:
+            TrialFolder(folder).conclude(seed, result.violation, spec.repro(seed))
+    except OSError as raised:
+        error = f"{raised.filename or folder}: {raised.strerror}"
+    if error:
+        print(f"seed {seed}: its run folder {folder} is incomplete: {error}", file=sys.stderr)
+        sys.exit(NOT_KEPT)
+
+
+def _last_line(defect: str) -> str:
+    """Return the last line of a traceback, which names the error, or "" if there is none."""
+    return defect.rstrip().rpartition("\n")[2]

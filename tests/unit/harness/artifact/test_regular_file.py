@@ -1,6 +1,7 @@
 """Files of untrusted folders are opened and replaced without following links."""
 
 import os
+import resource
 import socket
 from pathlib import PurePath
 
@@ -103,6 +104,26 @@ def test_a_failed_write_keeps_the_old_file(tmp_path):
         regular_file.replace_file(file, "\ud800")
     assert file.read_text() == "old"
     assert [each.name for each in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.fixture
+def files_of_ten_bytes():
+    """A limit of the length of files, which fails a write as a full disk does."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_an_error_of_writing_names_the_file_and_leaves_nothing(tmp_path, files_of_ten_bytes):
+    file = tmp_path / "file"
+    file.write_text("old")
+    with pytest.raises(OSError, match=f"File too large: '{file}'"):
+        regular_file.replace_file(file, "x" * 11)
+    assert file.read_text() == "old"
+    assert [each.name for each in tmp_path.iterdir()] == ["file"]
+    with pytest.raises(OSError, match=f"File too large: '{file}'"), regular_file.naming(file):
+        file.write_text("x" * 11)
 
 
 @pytest.mark.parametrize("link", ["hosts", "run/hosts"])
