@@ -107,17 +107,17 @@ class Migration:
         """
         first = base_of(source, source.start_position)
         last = base_of(source, source.stop_position)
-        bases = [
-            base for base in range(first, last + 1, source.segment_file_length)
-            if base != source.stop_position
-        ]  # fmt: skip
-        for base in bases:
+        bases = []
+        for base in range(first, last + 1, source.segment_file_length):
+            if base == source.stop_position:
+                continue
             old = self._resources.segment_path(source.recording_id, base)
             new = self._resources.segment_path(destination_id, base)
             if not old.exists():
                 raise RequestRejected(f"missing src segment file: {old}")
             if new.exists():
                 raise RequestRejected(f"dst segment file already exists: {new}")
+            bases.append(base)
         return bases
 
     def _rename(self, source_id: int, destination_id: int, base: int) -> None:

@@ -28,7 +28,7 @@ from windtunnel.driver.archive.replay.replays import Replays
 from windtunnel.driver.archive.storage.catalog_entry import RecordingState
 from windtunnel.driver.archive.storage.frame_position import is_frame_at
 from windtunnel.driver.archive.storage.frame_walk import SegmentReader
-from windtunnel.driver.archive.storage.segment_file import files_of
+from windtunnel.driver.archive.storage.segment_file import files_between, files_of
 from windtunnel.driver.base.errors import StorageError
 from windtunnel.driver.wire.data import ALIGNMENT
 
@@ -67,10 +67,10 @@ class Removal:
         self._replays.abort_of(recording.recording_id)
         if is_within:
             self._truncate_file(recording, base, position)
+        files, count = self._files_after(recording, base, position)
         self._deletions.begin_and_respond(
-            session, request.correlation_id, recording.recording_id,
-            self._files_after(recording, base, position),
-            lambda: not self._replays.of(recording.recording_id),
+            session, request.correlation_id, recording.recording_id, files,
+            lambda: not self._replays.of(recording.recording_id), count,
         )  # fmt: skip
 
     def _require_stopped(self, recording: RecordingDescriptor, verb: str) -> None:
@@ -97,18 +97,20 @@ class Removal:
         except OSError as error:
             raise StorageError(f"cannot truncate {path}: {error.strerror}") from error
 
-    def _files_after(self, recording: RecordingDescriptor, base: int, position: int) -> list[Path]:
-        """Return the files that will contain no data after the truncation. As in Aeron, some of
-        these files may not exist.
+    def _files_after(
+        self, recording: RecordingDescriptor, base: int, position: int
+    ) -> tuple[list[Path], int]:
+        """Return the files that will contain no data after the truncation, and their number. As in
+        Aeron, the number includes files that do not exist.
         """
         if position == recording.start_position:
-            return _all_files(self._resources, recording.recording_id)
+            files = _all_files(self._resources, recording.recording_id)
+            return files, len(files)
         length = recording.segment_file_length
         first = base if position == base else base + length
-        return [
-            self._resources.segment_path(recording.recording_id, each)
-            for each in range(first, recording.stop_position + 1, length)
-        ]
+        bases = range(first, recording.stop_position + 1, length)
+        directory = self._resources.directory
+        return files_between(directory, recording.recording_id, bases), len(bases)
 
     def purge(self, session: ControlSession, request: PurgeRecordingRequest) -> None:
         """Delete a recording. Its id is never used again."""

@@ -10,7 +10,6 @@ position moves from one base to another, except that a recording's first file ma
 Source: archive-protocol 3.12.
 """
 
-from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -30,7 +29,7 @@ from windtunnel.driver.archive.recording.segment_deletions import Deletions
 from windtunnel.driver.archive.replay.replays import Replays
 from windtunnel.driver.archive.storage.frame_position import matches_position
 from windtunnel.driver.archive.storage.frame_walk import CHUNK_LENGTH, SegmentReader
-from windtunnel.driver.archive.storage.segment_file import files_of
+from windtunnel.driver.archive.storage.segment_file import files_between, files_of
 from windtunnel.driver.wire.data import ALIGNMENT
 
 
@@ -59,10 +58,7 @@ class Segments:
         self._deletions.require_none(request.recording_id)
         self._resources.catalog.set_start_position(request.recording_id, request.new_start_position)
         first = base_of(recording, recording.start_position)
-        self._deletions.begin_and_respond(
-            session, request.correlation_id, request.recording_id,
-            self._files(recording, first, request.new_start_position),
-        )  # fmt: skip
+        self._delete(session, request.correlation_id, recording, first, request.new_start_position)
 
     def delete_detached(
         self, session: ControlSession, request: DeleteDetachedSegmentsRequest
@@ -75,17 +71,23 @@ class Segments:
         length = recording.segment_file_length
         lowest = min([start, *bases])
         first = start - (start - lowest) // length * length
-        self._deletions.begin_and_respond(
-            session, request.correlation_id, request.recording_id,
-            self._files(recording, first, start),
-        )  # fmt: skip
+        self._delete(session, request.correlation_id, recording, first, start)
 
-    def _files(self, recording: RecordingDescriptor, first: int, end: int) -> Iterable[Path]:
-        """Return the paths of the segment files with base positions in [`first`, `end`)."""
-        return [
-            self._resources.segment_path(recording.recording_id, base)
-            for base in range(first, end, recording.segment_file_length)
-        ]
+    def _delete(
+        self,
+        session: ControlSession,
+        correlation_id: int,
+        recording: RecordingDescriptor,
+        first: int,
+        end: int,
+    ) -> None:
+        """Delete the segment files with base positions in [`first`, `end`)."""
+        bases = range(first, end, recording.segment_file_length)
+        self._deletions.begin_and_respond(
+            session, correlation_id, recording.recording_id,
+            files_between(self._resources.directory, recording.recording_id, bases),
+            count=len(bases),
+        )  # fmt: skip
 
     def _require_start(self, recording_id: int, position: int) -> RecordingDescriptor:
         """Check that a recording's start position can be moved to the given position. Returns the

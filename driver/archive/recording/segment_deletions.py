@@ -80,13 +80,14 @@ class Deletions:
         recording_id: int,
         files: Iterable[Path],
         may_begin: Callable[[], bool] = lambda: True,
+        count: int | None = None,
     ) -> None:
-        """Start a deletion and send the client the number of files. If the number is 0, also send a
-        DELETE signal.
+        """Start a deletion and send the client the number of files, or `count`, which includes
+        files that do not exist. If there is nothing to delete, also send a DELETE signal.
         """
-        count = self.begin(session, correlation_id, recording_id, files, may_begin)
-        session.responses.ok(correlation_id, count)
-        if count == 0:
+        existing = self.begin(session, correlation_id, recording_id, files, may_begin)
+        session.responses.ok(correlation_id, existing if count is None else count)
+        if existing == 0:
             session.responses.signal(correlation_id, RecordingSignal.DELETE, recording_id)
 
     def do_work(self) -> int:

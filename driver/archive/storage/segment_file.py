@@ -107,6 +107,16 @@ def files_of(directory: Path, recording_id: int) -> list[SegmentFile]:
     return sorted(each for each in _segments(directory) if each.recording_id == recording_id)
 
 
+def files_between(directory: Path, recording_id: int, bases: range) -> list[Path]:
+    """Return the paths of a recording's existing segment files with these base positions, including
+    files renamed for deletion. The positions may be far more than the files: they come from the
+    catalog, or from a file name.
+
+    Raises StorageError.
+    """
+    return [each.path for each in files_of(directory, recording_id) if each.base in bases]
+
+
 def extend_file(path: Path, length: int) -> None:
     """Extend a file with zeros to at least `length` bytes. Raises StorageError if this fails."""
     try:
