@@ -37,9 +37,18 @@ def longest_message(term_length: int) -> int:
 
 
 def content_count(total_bytes: int, shortest: int, longest: int) -> int:
-    """Return the approximate number of messages in content with log-uniform message lengths."""
-    octaves = math.log((longest + 1) / shortest)
-    return round(total_bytes * octaves / (longest + 1 - shortest))
+    """Return the number of messages in content, which is approximate if their lengths differ.
+
+    All doublings from the shortest to the longest length are equally likely, and so are all lengths
+    within a doubling.
+    """
+    shares = lengths = 0.0
+    for octave in range(shortest.bit_length() - 1, longest.bit_length()):
+        base = 1 << octave
+        low, high = max(shortest, base), min(longest, 2 * base - 1)
+        shares += (high + 1 - low) / base
+        lengths += (high + 1 - low) * (low + high) / 2 / base
+    return math.ceil(total_bytes / (lengths / shares))
 
 
 def traffic_problems(scenario: Scenario, traffic: Traffic, path: Path) -> Iterator[Problem]:
