@@ -72,6 +72,7 @@ def _run_driver(arguments: Sequence[str]) -> int:
     os.environ.setdefault("NUMPY_MADVISE_HUGEPAGE", "0")
     from windtunnel.driver.base.errors import DriverError
     from windtunnel.driver.base.shutdown_signal import ShutdownSignal
+    from windtunnel.driver.kernels import cache_error
     from windtunnel.driver.media_driver import settings_table
     from windtunnel.driver.media_driver.context import from_environment
     from windtunnel.driver.media_driver.media_driver import MediaDriver
@@ -86,7 +87,8 @@ def _run_driver(arguments: Sequence[str]) -> int:
             print(settings_table.configuration(context, settings.origin_of), end="", flush=True)
         driver = MediaDriver(context, shutdown_signal=shutdown)
     except (DriverError, OSError) as error:
-        print(f"windtunnel-driver: {error}", file=sys.stderr)
+        text = cache_error.advice(error) if isinstance(error, OSError) else ""
+        print(f"windtunnel-driver: {error}{text}", file=sys.stderr)
         return 1
     gc.freeze()
     gc.enable()

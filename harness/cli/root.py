@@ -154,9 +154,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # which means FAIL.
         return exit_code.BROKEN_PIPE
     except OSError as error:
+        from windtunnel.driver.kernels.cache_error import advice
         from windtunnel.harness.artifact.regular_file import UnsafeFileError
 
-        _print_error(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+        text = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+        _print_error(text + advice(error))
         is_unsafe = isinstance(error, UnsafeFileError)
         return exit_code.INCONCLUSIVE if is_unsafe else exit_code.HARNESS
     except Exception:

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 import tempfile
 import traceback
@@ -29,6 +30,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from windtunnel.driver.kernels.cache_error import advice
 from windtunnel.harness.artifact.run_dir import RunDir
 from windtunnel.harness.scenario.resolved.case import Case
 
@@ -73,6 +75,8 @@ def _warm_up() -> int:
     """Compile every kernel by running a small trial and writing its run folder."""
     from windtunnel.harness.simulator.swarm.swarm import run_trial
 
+    # An exception removes the temporary folder.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     with tempfile.TemporaryDirectory(prefix="windtunnel-warm-up-") as folder:
         result = run_trial(0, Path(folder), frames=20, keep=Path(folder) / "kept")
     for text in (result.violation, result.defect):
@@ -136,7 +140,7 @@ def _swarm_or_defect(options: argparse.Namespace) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if isinstance(error, BrokenPipeError):
             return BROKEN_PIPE
-        print(f"simulator: {error}", file=sys.stderr)
+        print(f"simulator: {error}{advice(error)}", file=sys.stderr)
     except Exception:
         traceback.print_exc()
     return HARNESS

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from windtunnel.driver.kernels.cache_error import advice
 from windtunnel.harness.artifact.documents import Document, write_document
 from windtunnel.harness.artifact.noun_form import counted
 from windtunnel.harness.artifact.run.observed import Observations
@@ -263,7 +264,11 @@ def _guarded_view(
 
 
 def _raised(name: str, error: Exception) -> Finding:
-    """Return the HARNESS finding for an exception that the judge's own code raised."""
+    """Return the HARNESS finding for an exception that the judge's own code raised. Raises the
+    exception again if kernels cannot be stored, which says nothing about the run.
+    """
+    if isinstance(error, OSError) and advice(error):
+        raise error
     place = traceback.extract_tb(error.__traceback__)[-1]
     file = Path(place.filename).name
     text = f"the judge raised {type(error).__name__} at {file}:{place.lineno}: {error}"

@@ -10,6 +10,7 @@ import click
 from windtunnel.driver.archive.tool import failure, inspect, recover, repair, run
 from windtunnel.driver.archive.tool.command import PROGRAM, archive
 from windtunnel.driver.base.errors import DriverError
+from windtunnel.driver.kernels import cache_error
 
 for each in (*run.COMMANDS, *inspect.COMMANDS, *repair.COMMANDS, *recover.COMMANDS):
     archive.add_command(each)
@@ -35,8 +36,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except DriverError as error:
         return _report(str(error), failure.code_of(error))
     except OSError as error:
-        _discard_stdout()
-        return _report(f"{error.filename or 'stdout'}: {error.strerror}", failure.DAMAGED)
+        if error.filename is None and error.strerror is not None:
+            _discard_stdout()
+            return _report(f"stdout: {error.strerror}", failure.DAMAGED)
+        text = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+        return _report(text + cache_error.advice(error), failure.DAMAGED)
     return result if isinstance(result, int) else failure.OK
 
 

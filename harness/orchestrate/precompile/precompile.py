@@ -88,7 +88,11 @@ def compile_all(
         cache.mkdir(mode=0o700, parents=True, exist_ok=True)
         _compile_missing(cache, fidelity, on_progress)
     except OSError as error:
-        raise LabError(f"{error.filename or cache}: {error.strerror or error}") from error
+        text = f"{error.filename or cache}: {error.strerror or error}"
+        raise LabError(
+            f"{text}: expected a writable directory for compiled kernels, {cache}; set another one "
+            f"in {CACHE_VARIABLE}"
+        ) from error
 
 
 def _compile_missing(cache: Path, fidelity: str, on_progress: OnProgress) -> None:
@@ -118,8 +122,11 @@ def _compile_missing(cache: Path, fidelity: str, on_progress: OnProgress) -> Non
 
 
 def _run(program: Sequence[str], cache: Path) -> int:
+    """Run a program that compiles kernels. If this process is killed, it ends, too, and removes its
+    temporary folder.
+    """
     environment = {**os.environ, CACHE_VARIABLE: str(cache)}
-    argv = [sys.executable, "-u", "-m", *program]
+    argv = process.with_parent_death_signal([sys.executable, "-u", "-m", *program], "TERM")
     return process.run_in_foreground(argv, env=environment, stdout_to_stderr=True)
 
 

@@ -61,11 +61,11 @@ def run_in_foreground(
     return code if code >= 0 else 128 - code
 
 
-def with_parent_death_signal(argv: Sequence[str]) -> list[str]:
-    """Return a command whose process dies with its parent process. If `setpriv` is not installed,
-    the command is returned unchanged.
+def with_parent_death_signal(argv: Sequence[str], signal_name: str = "KILL") -> list[str]:
+    """Return a command whose process gets a signal when its parent process dies. If `setpriv` is
+    not installed, the command is returned unchanged.
     """
-    wrapper = ["setpriv", "--pdeathsig", "KILL", "--"] if shutil.which("setpriv") else []
+    wrapper = ["setpriv", "--pdeathsig", signal_name, "--"] if shutil.which("setpriv") else []
     return [*wrapper, *argv]
 
 

@@ -110,6 +110,23 @@ def test_judging_again_elsewhere_gives_the_same_bytes(tmp_path):
     assert (document["outcome"], document["exit_code"], document["seed"]) == ("PASS", 0, 7)
 
 
+def test_kernels_that_cannot_be_stored_leave_the_verdict_as_it_is(tmp_path, monkeypatch):
+    folder = make_run(tmp_path).write()
+    judge(folder)
+    before = (folder / "verdict.json").read_bytes()
+    root = tmp_path / "cache"
+    monkeypatch.setenv("WINDTUNNEL_KERNEL_CACHE", str(root))
+
+    def fail(*_):
+        raise PermissionError(13, "Permission denied", str(root))
+
+    failing = Check("rcv_hwm_from_wire", Kind.PROTOCOL, fail)
+    monkeypatch.setitem(CHECKS, failing.name, failing)
+    with pytest.raises(PermissionError):
+        judge(folder)
+    assert (folder / "verdict.json").read_bytes() == before
+
+
 def test_a_check_that_raises_is_a_harness_defect_and_the_others_still_count(tmp_path, monkeypatch):
     def throw(*_):
         raise ZeroDivisionError("by hand")

@@ -29,8 +29,9 @@ def commands(monkeypatch):
 
     def run_in_foreground(argv, *, env, stdout_to_stderr):
         assert stdout_to_stderr
-        created.seen.append((argv[3:], env[precompile.CACHE_VARIABLE]))
-        return created.codes[created.programs.index(tuple(argv[3:]))]
+        words = argv[argv.index("-m") + 1 :]
+        created.seen.append((words, env[precompile.CACHE_VARIABLE]))
+        return created.codes[created.programs.index(tuple(words))]
 
     monkeypatch.setattr(process, "run_in_foreground", run_in_foreground)
     return created
@@ -106,7 +107,7 @@ def test_a_failed_compilation_is_named_and_leaves_no_mark(sources, commands, tmp
 
 def test_a_cache_that_cannot_be_written_is_named(sources, commands, tmp_path):
     (tmp_path / "cache").write_text("a file")
-    with pytest.raises(LabError, match=r"cache: File exists$"):
+    with pytest.raises(LabError, match=r"cache: File exists: expected a writable dir"):
         precompile.compile_all(tmp_path / "cache")
     assert not commands.seen
 

@@ -1,0 +1,60 @@
+"""Errors of a kernel cache that this user cannot write to say which setting changes it."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from windtunnel.driver.archive.storage.catalog_writer import CatalogWriter
+from windtunnel.driver.kernels import cache_error
+from windtunnel.driver.kernels.sources import CACHE_VARIABLE
+
+ABSENT = "/proc/absent/kernels"
+"""A directory that nobody can create."""
+
+
+@pytest.mark.parametrize("path", ["/proc/absent", ABSENT, f"{ABSENT}/module-1/x.image"])
+def test_errors_of_paths_to_and_in_the_cache_are_its_own(path, monkeypatch):
+    monkeypatch.setenv(CACHE_VARIABLE, ABSENT)
+    text = cache_error.advice(PermissionError(13, "Permission denied", path))
+    assert text == (
+        f": expected a writable directory for compiled kernels, {ABSENT}; set another one in "
+        f"{CACHE_VARIABLE}"
+    )
+
+
+@pytest.mark.parametrize("path", ["/proc/absent2", "/tmp/file", None, 3])
+def test_other_errors_are_not(path, monkeypatch):
+    monkeypatch.setenv(CACHE_VARIABLE, ABSENT)
+    assert cache_error.advice(PermissionError(13, "Permission denied", path)) == ""
+
+
+def without_cache(*words: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", *map(str, words)],
+        env={**os.environ, CACHE_VARIABLE: ABSENT},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+
+def test_the_tools_of_an_archive_name_the_setting(tmp_path: Path) -> None:
+    CatalogWriter.create(tmp_path).close()
+    done = without_cache("windtunnel.harness", "archive", "describe", "--dir", tmp_path)
+    assert done.returncode == 2
+    assert done.stderr == (
+        "windtunnel archive: /proc/absent: No such file or directory: expected a writable "
+        f"directory for compiled kernels, {ABSENT}; set another one in {CACHE_VARIABLE}\n"
+    )
+
+
+def test_a_run_and_a_driver_name_the_setting(tmp_path: Path) -> None:
+    run = ("run", "loss/reliable-2pct", "--fidelity", "sim", "--out", tmp_path)
+    for code, words in ((3, ("windtunnel.harness", *run)), (1, ("windtunnel.driver",))):
+        done = without_cache(*words)
+        assert done.returncode == code
+        assert done.stderr.endswith(f"set another one in {CACHE_VARIABLE}\n"), done.stderr
