@@ -8,6 +8,7 @@ duration in seconds. A second run only loads the kernels, which takes a few seco
 """
 
 import argparse
+import signal
 import socket
 import sys
 import tempfile
@@ -217,4 +218,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
+    # An exception removes the temporary folder.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     sys.exit(main())

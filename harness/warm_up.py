@@ -7,6 +7,7 @@ relay runs one iteration on a pair of idle sockets, and the judge's file readers
 """
 
 import argparse
+import signal
 import socket
 import struct
 import sys
@@ -129,4 +130,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
+    # An exception removes the temporary folder.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     sys.exit(main())

@@ -1,0 +1,81 @@
+"""Programs that compile kernels end with the harness, and leave no folder behind."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from windtunnel.harness.orchestrate.precompile import precompile
+
+WITHIN_S = 60
+SLEEP = ("timeit", "-n", "1", "import time; time.sleep(600)")
+COMPILE = f"""
+from pathlib import Path
+from windtunnel.harness.orchestrate.precompile import precompile
+precompile._run({SLEEP!r}, Path("/nowhere"))
+"""
+
+
+def until(condition: Callable[[], object], what: str) -> None:
+    deadline_s = time.monotonic() + WITHIN_S
+    while not condition():
+        assert time.monotonic() < deadline_s, f"waited {WITHIN_S} s for {what}"
+        time.sleep(0.02)
+
+
+def children(pid: int) -> list[int]:
+    tasks = Path(f"/proc/{pid}/task").glob("*/children")
+    return [int(each) for task in tasks for each in task.read_text().split()]
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+@pytest.mark.skipif(shutil.which("setpriv") is None, reason="setpriv is not installed")
+def test_a_program_ends_when_the_harness_is_killed() -> None:
+    harness = subprocess.Popen([sys.executable, "-c", COMPILE])
+    try:
+        until(lambda: children(harness.pid), "the program")
+        (program,) = children(harness.pid)
+        until(
+            lambda: (
+                b"timeit" in Path(f"/proc/{program}/cmdline").read_bytes().split(b"\0")
+                and b"setpriv" not in Path(f"/proc/{program}/cmdline").read_bytes()
+            ),
+            "the start of the program",
+        )
+    finally:
+        harness.kill()
+        harness.wait()
+    until(lambda: not is_alive(program), "the end of the program")
+
+
+@pytest.mark.full(keep=1)
+@pytest.mark.parametrize(
+    "program", sorted({*precompile.OF_PROCESSES, *precompile.OF_SIMULATOR}), ids=str
+)
+def test_a_program_that_is_asked_to_end_removes_its_folder(
+    program: tuple[str, ...], tmp_path: Path
+) -> None:
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    started = subprocess.Popen(
+        [sys.executable, "-m", *program], env=environment, stdout=subprocess.DEVNULL
+    )
+    try:
+        until(lambda: list(tmp_path.glob("windtunnel-warm-up-*")), "the folder")
+        started.send_signal(signal.SIGTERM)
+        assert started.wait(WITHIN_S) == 128 + signal.SIGTERM
+    finally:
+        started.kill()
+        started.wait()
+    assert list(tmp_path.glob("windtunnel-warm-up-*")) == []
