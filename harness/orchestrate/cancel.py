@@ -13,7 +13,7 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -43,6 +43,7 @@ class Cancellation:
         if threading.current_thread() is threading.main_thread():
             for number in SIGNALS:
                 self._before[number] = signal.signal(number, self._on_signal)
+            _active.append(self)
         return self
 
     def __exit__(
@@ -54,6 +55,8 @@ class Cancellation:
         for number, handler in self._before.items():
             signal.signal(number, handler)
         self._before.clear()
+        if self in _active:
+            _active.remove(self)
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         if self._raised or self._pending is not None:
@@ -76,3 +79,17 @@ class Cancellation:
             number, self._pending = self._pending, None
             self._raised = True
             raise Cancelled(number)
+
+
+_active: list[Cancellation] = []
+"""Those of the main thread, the innermost last."""
+
+
+def shielded() -> AbstractContextManager[None]:
+    """Return a context manager that defers signals to the end of its block, for code that a signal
+    must not interrupt between a change and the note of it. It has no effect without a Cancellation
+    and in other threads.
+    """
+    if _active and threading.current_thread() is threading.main_thread():
+        return _active[-1].shielded()
+    return nullcontext()

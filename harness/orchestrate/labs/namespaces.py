@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from windtunnel.harness.installation import ROOT
+from windtunnel.harness.orchestrate import cancel
 from windtunnel.harness.orchestrate.lab import MID
 from windtunnel.harness.orchestrate.labs import privileges
 from windtunnel.harness.orchestrate.processes import fork_server_client, process
@@ -138,25 +139,27 @@ class NetnsLab:
     ) -> LocalProcess | ForkedProcess:
         name = f"{place}/{log.stem}"
         started: LocalProcess | ForkedProcess
-        if fork_server_client.can_fork(argv, env or {}):
-            started = fork_server_client.spawn(
-                name,
-                argv,
-                common=environment(),
-                env=env or {},
-                cwd=ROOT,
-                log=log,
-                network=clean.NAMESPACE_FOLDER / self._places[place],
-            )
-        else:
-            started = LocalProcess(
-                name,
-                [*self._enter(place), "setpriv", "--pdeathsig", "KILL", "--", *argv],
-                env={**environment(), **(env or {})},
-                cwd=ROOT,
-                log=log,
-            )
-        self._processes.append(started)
+        # Otherwise a process could be started that `down` does not end.
+        with cancel.shielded():
+            if fork_server_client.can_fork(argv, env or {}):
+                started = fork_server_client.spawn(
+                    name,
+                    argv,
+                    common=environment(),
+                    env=env or {},
+                    cwd=ROOT,
+                    log=log,
+                    network=clean.NAMESPACE_FOLDER / self._places[place],
+                )
+            else:
+                started = LocalProcess(
+                    name,
+                    [*self._enter(place), "setpriv", "--pdeathsig", "KILL", "--", *argv],
+                    env={**environment(), **(env or {})},
+                    cwd=ROOT,
+                    log=log,
+                )
+            self._processes.append(started)
         return started
 
     def _enter(self, place: str) -> list[str]:

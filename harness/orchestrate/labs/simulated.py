@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from windtunnel.harness.installation import ROOT
+from windtunnel.harness.orchestrate import cancel
 from windtunnel.harness.orchestrate.fidelity import SIM
 from windtunnel.harness.orchestrate.lab import LabError
 from windtunnel.harness.orchestrate.labs.namespaces import environment
@@ -67,25 +68,27 @@ class SimulatedLab:
     ) -> LocalProcess | ForkedProcess:
         name = f"{place}/{log.stem}"
         started: LocalProcess | ForkedProcess
-        if fork_server_client.can_fork(argv, env or {}):
-            started = fork_server_client.spawn(
-                name,
-                argv,
-                common=environment(),
-                env=env or {},
-                cwd=ROOT,
-                log=log,
-                network=None,
-            )
-        else:
-            started = LocalProcess(
-                name,
-                process.with_parent_death_signal(argv),
-                env={**environment(), **(env or {})},
-                cwd=ROOT,
-                log=log,
-            )
-        self._processes.append(started)
+        # Otherwise a process could be started that `down` does not end.
+        with cancel.shielded():
+            if fork_server_client.can_fork(argv, env or {}):
+                started = fork_server_client.spawn(
+                    name,
+                    argv,
+                    common=environment(),
+                    env=env or {},
+                    cwd=ROOT,
+                    log=log,
+                    network=None,
+                )
+            else:
+                started = LocalProcess(
+                    name,
+                    process.with_parent_death_signal(argv),
+                    env={**environment(), **(env or {})},
+                    cwd=ROOT,
+                    log=log,
+                )
+            self._processes.append(started)
         return started
 
     def path(self, path: Path) -> str:

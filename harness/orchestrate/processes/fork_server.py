@@ -57,7 +57,7 @@ class ForkServerProcess:
         """Serve requests until the connection closes. Returns None in the server, and the request
         in a forked child.
         """
-        while data := self._connection.recv(MESSAGE_BYTES_MAX):
+        while data := self._next():
             request = json.loads(data)
             if request["operation"] == "spawn":
                 pid = os.fork()
@@ -79,8 +79,19 @@ class ForkServerProcess:
                 answer = {"count": load_kernels(self._packages)}
                 gc.freeze()
             answer["id"] = request["id"]
-            self._connection.send(json.dumps(answer).encode())
+            # If the harness has ended, the next request is the end of the connection.
+            with contextlib.suppress(ConnectionError):
+                self._connection.send(json.dumps(answer).encode())
         return None
+
+    def _next(self) -> bytes:
+        """Return the next request, or nothing if the harness has closed the connection, also if it
+        has not read all answers.
+        """
+        try:
+            return self._connection.recv(MESSAGE_BYTES_MAX)
+        except ConnectionError:
+            return b""
 
     def _poll(self, pid: int) -> int | None:
         if pid not in self._codes:

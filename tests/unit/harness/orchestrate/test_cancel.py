@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from windtunnel.harness.orchestrate.cancel import Cancellation, Cancelled
+from windtunnel.harness.orchestrate.cancel import Cancellation, Cancelled, shielded
 
 
 def send(number):
@@ -35,6 +35,22 @@ def test_a_shielded_block_runs_to_its_end_first():
     with Cancellation() as cancellation, pytest.raises(Cancelled):
         work(cancellation)
     assert done == ["work"]
+
+
+def test_code_without_the_cancellation_can_shield_itself():
+    done = []
+
+    def work():
+        with shielded():
+            send(signal.SIGINT)
+            done.append("work")
+        done.append("never")
+
+    with Cancellation(), pytest.raises(Cancelled):
+        work()
+    assert done == ["work"]
+    with pytest.raises(KeyboardInterrupt), shielded():
+        send(signal.SIGINT)
 
 
 def test_nested_shields_end_with_the_outermost():

@@ -1,11 +1,14 @@
 """The simulator of a run is forked from a fork server, and ends with its lab."""
 
+import os
+import signal
 import sys
 
 import pytest
 
+from windtunnel.harness.orchestrate.cancel import Cancellation, Cancelled
 from windtunnel.harness.orchestrate.labs.simulated import SimulatedLab
-from windtunnel.harness.orchestrate.processes.fork_server_client import ForkedProcess
+from windtunnel.harness.orchestrate.processes.fork_server_client import ForkedProcess, ForkServer
 from windtunnel.harness.orchestrate.processes.process import LocalProcess
 from windtunnel.harness.orchestrate.subjects.subject import simulator_command
 from windtunnel.harness.topology import model as topology
@@ -47,3 +50,30 @@ def test_the_simulator_ends_with_its_lab(lab, tmp_path):
     assert running.wait(0.2) is None
     lab.down()
     assert running.wait(WAIT_S) == -9
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_a_signal_during_the_start_leaves_no_simulator(lab, tmp_path, monkeypatch, moment):
+    """The fork server may have started the simulator when the signal arrives."""
+    started = []
+
+    def exchange(server, request, exchange=ForkServer.exchange):
+        if moment == "before":
+            os.kill(os.getpid(), signal.SIGINT)
+        found = exchange(server, request)
+        if request["operation"] == "spawn":
+            started.append(found["pid"])
+        if moment == "after":
+            os.kill(os.getpid(), signal.SIGINT)
+        return found
+
+    words = [sys.executable, "-m", "windtunnel.harness.simulator", "swarm"]
+    words += ["--seeds", "1000000", "--memory", str(tmp_path)]
+    monkeypatch.setattr(ForkServer, "exchange", exchange)
+    with Cancellation(), pytest.raises(Cancelled):
+        lab.spawn("mid", words, log=tmp_path / "simulator.log")
+    monkeypatch.undo()
+    assert len(started) == 1
+    lab.down()
+    with pytest.raises(ProcessLookupError):
+        os.kill(started[0], 0)

@@ -232,3 +232,19 @@ def test_a_program_with_other_import_settings_gets_its_own_interpreter(name):
     argv = [sys.executable, "-m", "windtunnel.driver", "--dir", "/x"]
     assert fork_server_client.can_fork(argv, {"AERON_DIR": "/x"})
     assert not fork_server_client.can_fork(argv, {name: "1"})
+
+
+def test_a_server_ends_silently_if_the_harness_ends_without_reading_its_answers():
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    started = subprocess.Popen(
+        [sys.executable, "-m", fork_server.__name__, str(theirs.fileno())],
+        pass_fds=(theirs.fileno(),),
+        stderr=subprocess.PIPE,
+    )
+    theirs.close()
+    request = json.dumps({"operation": "load_kernels", "id": 1}).encode()
+    ours.send(request)
+    assert ours.recv(1_000, socket.MSG_PEEK)
+    ours.send(request)
+    ours.close()
+    assert (started.communicate(timeout=WAIT_S)[1], started.returncode) == (b"", 0)
