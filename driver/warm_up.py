@@ -8,7 +8,6 @@ duration in seconds. A second run only loads the kernels, which takes a few seco
 """
 
 import argparse
-import signal
 import socket
 import sys
 import tempfile
@@ -28,6 +27,7 @@ from windtunnel.driver.client.image.fragment_batch import FragmentBatch
 from windtunnel.driver.client.image.image import Image
 from windtunnel.driver.client.publication.claim import Claim
 from windtunnel.driver.client.publication.publication import Publication
+from windtunnel.driver.kernels.warm_up_signals import end_on_signals
 from windtunnel.driver.media_driver.context import (
     DEDICATED,
     INVOKER,
@@ -218,6 +218,5 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    # An exception removes the temporary folder.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    end_on_signals()
     sys.exit(main())

@@ -7,7 +7,6 @@ relay runs one iteration on a pair of idle sockets, and the judge's file readers
 """
 
 import argparse
-import signal
 import socket
 import struct
 import sys
@@ -19,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
+from windtunnel.driver.kernels.warm_up_signals import end_on_signals
 from windtunnel.harness.dissect.archive_files.recorded_log import IDENTITY_LENGTH, first_wrong_frame
 from windtunnel.harness.dissect.capture.capture_stream import CaptureStream, Reading
 from windtunnel.harness.dissect.capture.pcap import read_capture
@@ -130,6 +130,5 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    # An exception removes the temporary folder.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    end_on_signals()
     sys.exit(main())

@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import signal
 import sys
 import tempfile
 import traceback
@@ -73,10 +72,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _warm_up() -> int:
     """Compile every kernel by running a small trial and writing its run folder."""
+    from windtunnel.driver.kernels.warm_up_signals import end_on_signals
     from windtunnel.harness.simulator.swarm.swarm import run_trial
 
-    # An exception removes the temporary folder.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    end_on_signals()
     with tempfile.TemporaryDirectory(prefix="windtunnel-warm-up-") as folder:
         result = run_trial(0, Path(folder), frames=20, keep=Path(folder) / "kept")
     for text in (result.violation, result.defect):

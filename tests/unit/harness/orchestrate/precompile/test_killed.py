@@ -60,21 +60,26 @@ def test_a_program_ends_when_the_harness_is_killed() -> None:
     until(lambda: not is_alive(program), "the end of the program")
 
 
-@pytest.mark.full(keep=1)
+@pytest.mark.full(keep=3)
 @pytest.mark.parametrize(
     "program", sorted({*precompile.OF_PROCESSES, *precompile.OF_SIMULATOR}), ids=str
 )
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_program_that_is_asked_to_end_removes_its_folder(
-    program: tuple[str, ...], tmp_path: Path
+    number: signal.Signals, program: tuple[str, ...], tmp_path: Path
 ) -> None:
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     started = subprocess.Popen(
-        [sys.executable, "-m", *program], env=environment, stdout=subprocess.DEVNULL
+        [sys.executable, "-m", *program],
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
     )
     try:
         until(lambda: list(tmp_path.glob("windtunnel-warm-up-*")), "the folder")
-        started.send_signal(signal.SIGTERM)
-        assert started.wait(WITHIN_S) == 128 + signal.SIGTERM
+        started.send_signal(number)
+        assert started.communicate(timeout=WITHIN_S) == (None, b"")
+        assert started.returncode == 128 + number
     finally:
         started.kill()
         started.wait()
