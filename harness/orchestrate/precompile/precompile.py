@@ -18,8 +18,6 @@ import fcntl
 import hashlib
 import os
 import sys
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from windtunnel.driver.kernels import processor
@@ -106,11 +104,8 @@ def _compile_missing(cache: Path, fidelity: str, on_progress: OnProgress) -> Non
         if mark.exists():
             return
         programs = PROGRAMS[fidelity]
-        with (
-            reported(cache, KERNELS[fidelity], on_progress),
-            ThreadPoolExecutor(len(programs)) as executor,
-        ):
-            codes = list(executor.map(lambda program: _run(program, cache), programs))
+        with reported(cache, KERNELS[fidelity], on_progress):
+            codes = _run(programs, cache)
         failed = [
             f"{program[0]} ended with exit code {code}"
             for program, code in zip(programs, codes, strict=True)
@@ -121,13 +116,16 @@ def _compile_missing(cache: Path, fidelity: str, on_progress: OnProgress) -> Non
         mark.touch()
 
 
-def _run(program: Sequence[str], cache: Path) -> int:
-    """Run a program that compiles kernels. If this process is killed, it ends, too, and removes its
-    temporary folder.
+def _run(programs: Programs, cache: Path) -> list[int]:
+    """Run programs that compile kernels, and return their exit codes. If this process is killed,
+    they end, too, and remove their temporary folders.
     """
     environment = {**os.environ, CACHE_VARIABLE: str(cache)}
-    argv = process.with_parent_death_signal([sys.executable, "-u", "-m", *program], "TERM")
-    return process.run_in_foreground(argv, env=environment, stdout_to_stderr=True)
+    commands = [
+        process.with_parent_death_signal([sys.executable, "-u", "-m", *program], "TERM")
+        for program in programs
+    ]
+    return process.run_together(commands, env=environment, stdout_to_stderr=True)
 
 
 def main() -> int:

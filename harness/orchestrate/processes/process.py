@@ -12,7 +12,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from windtunnel.harness.orchestrate.lab import LabError
@@ -45,20 +45,31 @@ def run(argv: Sequence[str], *, stdin: str = "", timeout_s: float = COMMAND_TIME
     return done.stdout
 
 
-def run_in_foreground(
-    argv: Sequence[str], *, env: Mapping[str, str], stdout_to_stderr: bool = False
-) -> int:
+def run_in_foreground(argv: Sequence[str], *, env: Mapping[str, str]) -> int:
     """Run a command on the harness's terminal. Returns its exit code, or 128 + N for signal N."""
-    # The child inherits this descriptor as its stderr, regardless of where `sys.stderr` writes.
+    return run_together([argv], env=env)[0]
+
+
+def run_together(
+    commands: Iterable[Sequence[str]], *, env: Mapping[str, str], stdout_to_stderr: bool = False
+) -> list[int]:
+    """Run commands at the same time on the harness's terminal. Returns their exit codes, or 128 + N
+    for signal N. An exception, such as Ctrl-C, ends all of them.
+    """
+    # The children inherit this descriptor as their stderr, regardless of where `sys.stderr` writes.
     stdout = STDERR if stdout_to_stderr else None
-    with subprocess.Popen(argv, env=dict(env), stdout=stdout) as running:
-        try:
-            code = running.wait()
-        except BaseException:
-            running.terminate()
-            running.wait()
-            raise
-    return code if code >= 0 else 128 - code
+    running: list[subprocess.Popen[bytes]] = []
+    try:
+        for argv in commands:
+            running.append(subprocess.Popen(argv, env=dict(env), stdout=stdout))
+        codes = [each.wait() for each in running]
+    except BaseException:
+        for each in running:
+            each.terminate()
+        for each in running:
+            each.wait()
+        raise
+    return [code if code >= 0 else 128 - code for code in codes]
 
 
 def with_parent_death_signal(argv: Sequence[str], signal_name: str = "KILL") -> list[str]:

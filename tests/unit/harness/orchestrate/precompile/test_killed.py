@@ -16,9 +16,11 @@ from windtunnel.harness.orchestrate.precompile import precompile
 WITHIN_S = 60
 SLEEP = ("timeit", "-n", "1", "import time; time.sleep(600)")
 COMPILE = f"""
+import sys
 from pathlib import Path
 from windtunnel.harness.orchestrate.precompile import precompile
-precompile._run({SLEEP!r}, Path("/nowhere"))
+precompile.PROGRAMS["netns"] = ({SLEEP!r}, {SLEEP!r})
+precompile.compile_all(Path(sys.argv[1]))
 """
 
 
@@ -41,23 +43,28 @@ def is_alive(pid: int) -> bool:
         return False
 
 
+def has_started(pid: int) -> bool:
+    words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    return b"timeit" in words and b"setpriv" not in words
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 @pytest.mark.skipif(shutil.which("setpriv") is None, reason="setpriv is not installed")
-def test_a_program_ends_when_the_harness_is_killed() -> None:
-    harness = subprocess.Popen([sys.executable, "-c", COMPILE])
+def test_the_programs_end_when_the_harness_is_asked_to_end(
+    number: signal.Signals, tmp_path: Path
+) -> None:
+    """The signal is for this process alone: a terminal would send it to all of them."""
+    harness = subprocess.Popen([sys.executable, "-c", COMPILE, tmp_path], stderr=subprocess.DEVNULL)
     try:
-        until(lambda: children(harness.pid), "the program")
-        (program,) = children(harness.pid)
-        until(
-            lambda: (
-                b"timeit" in Path(f"/proc/{program}/cmdline").read_bytes().split(b"\0")
-                and b"setpriv" not in Path(f"/proc/{program}/cmdline").read_bytes()
-            ),
-            "the start of the program",
-        )
+        until(lambda: len(children(harness.pid)) == 2, "the programs")
+        programs = children(harness.pid)
+        until(lambda: all(map(has_started, programs)), "the start of the programs")
+        harness.send_signal(number)
+        assert harness.wait(WITHIN_S) == -number
     finally:
         harness.kill()
         harness.wait()
-    until(lambda: not is_alive(program), "the end of the program")
+    until(lambda: not any(map(is_alive, programs)), "the end of the programs")
 
 
 @pytest.mark.full(keep=3)

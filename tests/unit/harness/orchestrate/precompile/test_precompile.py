@@ -27,13 +27,13 @@ def commands(monkeypatch):
     """Record commands and their folders instead of running them; `codes` are their exit codes."""
     created = SimpleNamespace(seen=[], codes=[0, 0], programs=precompile.OF_PROCESSES)
 
-    def run_in_foreground(argv, *, env, stdout_to_stderr):
+    def run_together(argvs, *, env, stdout_to_stderr):
         assert stdout_to_stderr
-        words = argv[argv.index("-m") + 1 :]
-        created.seen.append((words, env[precompile.CACHE_VARIABLE]))
-        return created.codes[created.programs.index(tuple(words))]
+        words = [argv[argv.index("-m") + 1 :] for argv in argvs]
+        created.seen += [(each, env[precompile.CACHE_VARIABLE]) for each in words]
+        return [created.codes[created.programs.index(tuple(each))] for each in words]
 
-    monkeypatch.setattr(process, "run_in_foreground", run_in_foreground)
+    monkeypatch.setattr(process, "run_together", run_together)
     return created
 
 
@@ -87,11 +87,11 @@ def test_everything_is_compiled_once(sources, commands, tmp_path):
 
 
 def test_sources_that_change_meanwhile_are_not_marked(sources, monkeypatch, tmp_path):
-    def run_in_foreground(argv, **_):
+    def run_together(argvs, **_):
         (sources / "harness/two.py").write_text("2")
-        return 0
+        return [0 for _ in argvs]
 
-    monkeypatch.setattr(process, "run_in_foreground", run_in_foreground)
+    monkeypatch.setattr(process, "run_together", run_together)
     precompile.compile_all(tmp_path)
     assert not precompile.is_complete(tmp_path)
 

@@ -176,5 +176,5 @@ def test_a_command_in_the_foreground_writes_to_the_stderr_of_the_process(capfd, 
     # A stream without a descriptor, as in a test or a notebook.
     monkeypatch.setattr("sys.stderr", io.StringIO())
     argv = ["sh", "-c", "echo text; exit 3"]
-    assert process.run_in_foreground(argv, env=os.environ, stdout_to_stderr=True) == 3
+    assert process.run_together([argv], env=os.environ, stdout_to_stderr=True) == [3]
     assert capfd.readouterr() == ("", "text\n")
