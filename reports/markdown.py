@@ -83,11 +83,20 @@ def _unsupported(rows: list[Row]) -> list[str]:
 
 
 def _escaped(text: str) -> str:
-    """Escape text for Markdown, including use in table cells."""
+    """Escape text for Markdown, including use in table cells. Control characters are escaped, too,
+    because logs of CI systems and terminals show the file as it is.
+    """
+    text = _printable(text)
     for mark in ("\\", "|", "`", "*", "_", "<", "[", "#"):
         text = text.replace(mark, f"\\{mark}")
     return text
 
 
 def _code(text: str) -> str:
-    return f"`{text.replace('`', '')}`"
+    return f"`{_printable(text).replace('`', '')}`"
+
+
+def _printable(text: str) -> str:
+    return "".join(
+        each if each.isprintable() else each.encode("unicode_escape").decode() for each in text
+    )

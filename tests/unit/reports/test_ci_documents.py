@@ -1,5 +1,6 @@
 """JUnit XML and Markdown documents have the outcome of each run of a matrix or suite."""
 
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree as Tree
 
@@ -75,6 +76,18 @@ def test_a_summary_lists_failures_and_each_unsupported_reason_once():
     assert "**FAIL** matrix/loss, pyaeron → ours, seed 7: because \\| of \\<FAIL>" in text
     assert "(`pyaeron-to-ours/matrix-loss-s7`)" in text
     assert text.count("**UNSUPPORTED** 4 of the runs: because") == 1
+
+
+def test_a_summary_contains_no_control_characters():
+    made = of_matrix(FOLDER, make_matrix({CELL: ("FAIL",)}))
+    hostile = "\x1b]0;title\x07\u202e"
+    rows = [
+        replace(row, scenario=hostile, publisher=hostile, reason=hostile, folder=hostile)
+        for row in made.rows
+    ]
+    text = summary(replace(made, rows=tuple(rows)))
+    assert text.replace("\n", "").isprintable()
+    assert "\\\\x1b]0;title\\\\x07\\\\u202e" in text
 
 
 def test_a_summary_lists_a_limited_number_of_failures():
