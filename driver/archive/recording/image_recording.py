@@ -12,7 +12,7 @@ and stops at its start position. Source: archive-protocol 3.1, 3.3, 5.1.
 from collections.abc import Mapping
 from dataclasses import replace
 
-from windtunnel.driver.archive.control.archive_resources import ArchiveResources
+from windtunnel.driver.archive.control.archive_resources import ArchiveResources, base_of
 from windtunnel.driver.archive.control.request_rejected import RequestRejected, code_of
 from windtunnel.driver.archive.protocol.codes import NULL_VALUE, ErrorCode, RecordingSignal
 from windtunnel.driver.archive.protocol.responses import RecordingDescriptor
@@ -26,6 +26,7 @@ from windtunnel.driver.archive.recording.recording_events import RecordingEvents
 from windtunnel.driver.archive.recording.recording_session import RecordingSession
 from windtunnel.driver.archive.recording.segment_deletions import Deletions
 from windtunnel.driver.archive.recording.segment_writer import SegmentWriter, WriteOptions
+from windtunnel.driver.archive.storage.segment_file import files_of
 from windtunnel.driver.base.errors import DriverError, StorageError
 from windtunnel.driver.client.image.image import Image
 from windtunnel.driver.client.publication.exclusive_publication import ExclusivePublication
@@ -62,12 +63,34 @@ class ImageRecording:
             )
 
     def require_undeleted(self, deletions: Deletions, recording: RecordingDescriptor) -> None:
-        """Raise RequestRejected if a file that an extension would write is being deleted."""
+        """Raise RequestRejected if files after the end of the recording are being deleted, or were
+        not deleted.
+        """
         highest = deletions.highest_base(recording.recording_id)
         if highest is not None and highest >= recording.stop_position:
             raise RequestRejected(
                 f"cannot extend recording {recording.recording_id}: some of its segment files "
                 "are being deleted"
+            )
+        self._require_last_file(recording)
+
+    def _require_last_file(self, recording: RecordingDescriptor) -> None:
+        """Raise RequestRejected if the recording has segment files after its stop position, as
+        after an archive was killed while it truncated it. If this one were killed, too, the
+        recording would end in the last of them.
+        """
+        last = base_of(recording, recording.stop_position)
+        later = [
+            each.path.name
+            for each in files_of(self._resources.directory, recording.recording_id)
+            if each.base > last and not each.is_deleted
+        ]
+        if later:
+            raise RequestRejected(
+                f"cannot extend recording {recording.recording_id}: expected no segment file after "
+                f"its stop position {recording.stop_position}, found {len(later)}, such as "
+                f"{later[0]}; move them away, or delete all orphans with `windtunnel archive "
+                "delete-orphans`"
             )
 
     def begin(self, stream: RecordedStream, image: Image) -> BeginningRecording | None:
