@@ -49,8 +49,13 @@ def test_code_without_the_cancellation_can_shield_itself():
     with Cancellation(), pytest.raises(Cancelled):
         work()
     assert done == ["work"]
-    with pytest.raises(KeyboardInterrupt), shielded():
-        send(signal.SIGINT)
+    # A process that a shell starts in the background ignores SIGINT.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt), shielded():
+            send(signal.SIGINT)
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_nested_shields_end_with_the_outermost():

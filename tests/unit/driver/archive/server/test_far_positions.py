@@ -58,8 +58,11 @@ def test_a_file_far_before_the_recording_is_deleted_with_the_detached_ones(
     (stored.directory / foreign).write_bytes(b"x")
     with own_archive(tmp_path, monkeypatch) as env, little_memory():
         client = env.connect_client()
-        assert client.ask(DetachSegmentsRequest, recording_id=0, new_start_position=SEGMENT) == Ok()
-        response = client.ask(DeleteDetachedSegmentsRequest, recording_id=0)
+        assert (
+            client.request(DetachSegmentsRequest, recording_id=0, new_start_position=SEGMENT)
+            == Ok()
+        )
+        response = client.request(DeleteDetachedSegmentsRequest, recording_id=0)
         assert response == Ok(FAR // SEGMENT + 1)
         assert is_settled(env, client, response)
     assert stored.files() == names(SEGMENT, 2 * SEGMENT)
@@ -70,7 +73,7 @@ def test_truncating_a_recording_of_any_length_deletes_its_files(stored, tmp_path
     set_stop(stored, FAR)
     with own_archive(tmp_path, monkeypatch) as env, little_memory():
         client = env.connect_client()
-        response = client.ask(TruncateRecordingRequest, recording_id=0, position=SEGMENT)
+        response = client.request(TruncateRecordingRequest, recording_id=0, position=SEGMENT)
         assert response == Ok(FAR // SEGMENT)
         assert is_settled(env, client, response)
     assert stored.files() == names(0)
@@ -83,7 +86,7 @@ def test_purging_segments_of_a_recording_of_any_length_deletes_its_files(
     set_stop(stored, FAR)
     with own_archive(tmp_path, monkeypatch) as env, little_memory():
         client = env.connect_client()
-        response = client.ask(PurgeSegmentsRequest, recording_id=0, new_start_position=FAR)
+        response = client.request(PurgeSegmentsRequest, recording_id=0, new_start_position=FAR)
         assert response == Ok(FAR // SEGMENT)
         assert is_settled(env, client, response)
     assert stored.files() == []
@@ -100,7 +103,9 @@ def test_migrating_a_recording_of_any_length_ends_at_the_first_missing_file(
         after = catalog.add(replace(found, start_position=FAR, stop_position=FAR))
     with own_archive(tmp_path, monkeypatch) as env, little_memory():
         client = env.connect_client()
-        response = client.ask(MigrateSegmentsRequest, src_recording_id=0, dst_recording_id=after)
+        response = client.request(
+            MigrateSegmentsRequest, src_recording_id=0, dst_recording_id=after
+        )
         assert response == Err(0)
         assert "missing src segment file" in response.error_message
     assert stored.files() == names(0, SEGMENT, 2 * SEGMENT)
