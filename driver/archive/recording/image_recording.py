@@ -26,7 +26,8 @@ from windtunnel.driver.archive.recording.recording_events import RecordingEvents
 from windtunnel.driver.archive.recording.recording_session import RecordingSession
 from windtunnel.driver.archive.recording.segment_deletions import Deletions
 from windtunnel.driver.archive.recording.segment_writer import SegmentWriter, WriteOptions
-from windtunnel.driver.archive.storage.segment_file import files_of
+from windtunnel.driver.archive.storage.frame_walk import SegmentReader
+from windtunnel.driver.archive.storage.segment_file import SegmentFile, files_of
 from windtunnel.driver.base.errors import DriverError, StorageError
 from windtunnel.driver.client.image.image import Image
 from windtunnel.driver.client.publication.exclusive_publication import ExclusivePublication
@@ -75,21 +76,22 @@ class ImageRecording:
         self._require_last_file(recording)
 
     def _require_last_file(self, recording: RecordingDescriptor) -> None:
-        """Raise RequestRejected if the recording has segment files after its stop position, as
-        after an archive was killed while it truncated it. If this one were killed, too, the
-        recording would end in the last of them.
+        """Raise RequestRejected if the recording has data in segment files after its stop position,
+        as after an archive was killed while it truncated it. If this one were killed, too, the
+        recording would end in the last of them. A file without data remains if a replication
+        moves the start of an empty recording.
         """
         last = base_of(recording, recording.stop_position)
         later = [
             each.path.name
             for each in files_of(self._resources.directory, recording.recording_id)
-            if each.base > last and not each.is_deleted
+            if each.base > last and not each.is_deleted and _has_data(each)
         ]
         if later:
             raise RequestRejected(
-                f"cannot extend recording {recording.recording_id}: expected no segment file after "
-                f"its stop position {recording.stop_position}, found {len(later)}, such as "
-                f"{later[0]}; move them away, or delete all orphans with `windtunnel archive "
+                f"cannot extend recording {recording.recording_id}: expected no data after its "
+                f"stop position {recording.stop_position}, found {len(later)} segment files, such "
+                f"as {later[0]}; move them away, or delete all orphans with `windtunnel archive "
                 "delete-orphans`"
             )
 
@@ -271,3 +273,11 @@ def _current(
         recording, stream_id=stream.stream_id, stripped_channel=stream.stripped_channel,
         original_channel=stream.original_channel, source_identity=image.source_identity,
     )  # fmt: skip
+
+
+def _has_data(segment: SegmentFile) -> bool:
+    """Return whether a segment file after the first one of its recording begins with a frame.
+    Raises StorageError.
+    """
+    with SegmentReader(segment.path, segment.base) as reader:
+        return bool(reader.read(0, 4).any())

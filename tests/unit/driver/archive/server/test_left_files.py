@@ -30,8 +30,8 @@ def test_a_recording_with_later_files_is_not_extended(tmp_path, monkeypatch, cap
         response = client.extend(0, CHANNEL)
         assert response == Err(0)
         assert response.error_message == (
-            f"cannot extend recording 0: expected no segment file after its stop position {STOP}, "
-            f"found 2, such as 0-{SEGMENT}.rec; move them away, or delete all orphans with "
+            f"cannot extend recording 0: expected no data after its stop position {STOP}, found 2 "
+            f"segment files, such as 0-{SEGMENT}.rec; move them away, or delete all orphans with "
             "`windtunnel archive delete-orphans`"
         )
     assert stored.range() == (0, STOP)
@@ -42,5 +42,14 @@ def test_it_is_extended_after_they_were_deleted(tmp_path, monkeypatch, capsys):
     stored = truncated_and_killed(tmp_path)
     assert main(["delete-orphans", "--yes", "--dir", str(stored.directory)]) == 0
     assert stored.files() == names(0)
+    with own_archive(tmp_path, monkeypatch) as env:
+        assert env.connect_client().extend(0, CHANNEL).code == ControlResponseCode.OK
+
+
+def test_it_is_extended_if_they_have_no_data(tmp_path, monkeypatch):
+    """As after a replication to an empty recording, which moved its start."""
+    stored = truncated_and_killed(tmp_path)
+    for name in names(SEGMENT, 2 * SEGMENT):
+        (stored.directory / name).write_bytes(bytes(SEGMENT))
     with own_archive(tmp_path, monkeypatch) as env:
         assert env.connect_client().extend(0, CHANNEL).code == ControlResponseCode.OK
