@@ -34,3 +34,8 @@ os.environ["CLASSPATH"] = str(Path(JAR).resolve())
 @pytest.mark.windtunnel("aeron-cluster.yaml", allow_commands=True)
 def test_all_members_apply_the_same_commands_despite_failures(windtunnel_run):
     assert windtunnel_run.verdict.passed
+
+
+@pytest.mark.windtunnel("aeron-cluster-archives.yaml", allow_commands=True)
+def test_so_they_do_with_archives_of_this_project(windtunnel_run):
+    assert windtunnel_run.verdict.passed

@@ -11,6 +11,7 @@ from tests.stand_ins.planted_bugs import run_example
 
 pytestmark = [pytest.mark.netns, pytest.mark.full, pytest.mark.timeout(600)]
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "aeron-cluster"
+LIMIT_S = 500
 CLUSTER_CLASS = "io/aeron/cluster/ConsensusModule.class"
 
 
@@ -39,9 +40,9 @@ def test_a_jar_without_a_cluster_is_named(tmp_path: Path) -> None:
 
 @needs_cluster
 def test_the_example_passes_its_own_test(tmp_path: Path) -> None:
-    done = run_example(EXAMPLE, tmp_path)
+    done = run_example(EXAMPLE, tmp_path, limit_s=LIMIT_S)
     assert done.returncode == 0, done.stdout
-    assert "1 passed" in done.stdout
+    assert "2 passed" in done.stdout
 
 
 @needs_cluster
@@ -58,6 +59,6 @@ def test_a_member_with_another_command_is_reported(tmp_path: Path) -> None:
             "wanted);",
         )
     )
-    done = run_example(folder, tmp_path / "runs")
+    done = run_example(folder, tmp_path / "runs", limit_s=LIMIT_S)
     assert done.returncode == 1, done.stdout
     assert "command 100 has the checksum" in done.stdout
