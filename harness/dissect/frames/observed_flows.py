@@ -24,6 +24,8 @@ from windtunnel.harness.scenario.applications.observe import OBSERVED_MAX
 from windtunnel.harness.scenario.applications.observed_case import found_case
 from windtunnel.harness.scenario.resolved.case import Case, TrafficCase
 
+PUBLICATIONS_MAX = 64
+"""More than are judged, so that a capture of any content has a bound."""
 END_OF_TIME_NS = int(np.iinfo(np.int64).max)
 FramesOf = Callable[[str], Frames | None]
 """Returns the frames that were captured at a host, or None if there is no capture."""
@@ -99,7 +101,7 @@ def _session(
 
 def _publications(frames: Frames) -> list[tuple[int, int]]:
     """Return when each publication of a session sent the given frames. One begins with the first
-    SETUP after the end of the one before it, if data follows.
+    SETUP after the end of the one before it, if data follows. There are at most PUBLICATIONS_MAX.
     """
     beats = heartbeats(frames)
     ends_ns = np.sort(beats["time_ns"][(beats["flags"] & FLAG_END_OF_STREAM) != 0])
@@ -107,7 +109,7 @@ def _publications(frames: Frames) -> list[tuple[int, int]]:
     begins_ns = [0]
     for setup_ns in np.sort(frames["time_ns"][frames["frame_type"] == SETUP]).tolist():
         first, after = np.searchsorted(ends_ns, [begins_ns[-1], setup_ns])
-        if first < after and setup_ns < last_data_ns:
+        if first < after and setup_ns < last_data_ns and len(begins_ns) < PUBLICATIONS_MAX:
             begins_ns.append(setup_ns)
     return list(itertools.pairwise([*begins_ns, END_OF_TIME_NS]))
 
