@@ -131,6 +131,14 @@ def test_positions_of_a_driver_without_samples_are_unknown(run):
         assert f"{name} (" in unknown(found)
 
 
+def leave_at(run, time_ns):
+    """Let the receiver send nothing from a time on."""
+    run.packets["b"] = [
+        each for each in run.packets["b"]
+        if each.kind not in ("SM", "NAK") or each.time_ns < time_ns
+    ]  # fmt: skip
+
+
 def stay(run):
     """Let the receiver send a status message long after all data has arrived."""
     message = next(each for each in run.packets["b"] if each.kind == "SM")
@@ -146,11 +154,8 @@ def test_positions_after_the_last_status_message_are_unknown(run):
     found = findings_of(run)["rcv_hwm_from_wire"]
     assert found.outcome is Outcome.FAIL
     assert found.text.endswith(f"expected the highest arrived position {end}")
-    arrived_ns = min(each.time_ns for each in data_packets(run, "b")[-1:])
-    run.packets["b"] = [
-        each for each in run.packets["b"]
-        if each.kind not in ("SM", "NAK") or each.time_ns < arrived_ns
-    ]  # fmt: skip
+    arrived_ns = data_packets(run, "b")[-1].time_ns
+    leave_at(run, arrived_ns)
     found = findings_of(run)
     assert "rcv_hwm_from_wire" not in found
     assert "the subscription may have been closed" in unknown(found)
@@ -163,10 +168,7 @@ def test_data_that_a_receiver_did_not_know_of_when_it_left_is_unknown(run):
     lost = data_packets(run, "b")[-1]
     run.packets["b"] = [each for each in run.packets["b"] if each.payload != lost.payload]
     assert findings_of(run)["observed_data_arrived"].outcome is Outcome.FAIL
-    run.packets["b"] = [
-        each for each in run.packets["b"]
-        if each.kind not in ("SM", "NAK") or each.time_ns < lost.time_ns
-    ]  # fmt: skip
+    leave_at(run, lost.time_ns)
     farewell = next(each for each in run.packets["b"] if each.kind == "SM")
     payload = bytearray(farewell.payload)
     payload[5] = SM_FLAG_END_OF_STREAM
@@ -184,10 +186,7 @@ def test_a_log_that_ends_after_the_last_status_message_is_unknown(run):
     found = findings_of(run)["image_log_equals_publication"]
     assert found.outcome is Outcome.FAIL
     arrived_ns = data_packets(run, "b")[-1].time_ns
-    run.packets["b"] = [
-        each for each in run.packets["b"]
-        if each.kind not in ("SM", "NAK") or each.time_ns < arrived_ns
-    ]  # fmt: skip
+    leave_at(run, arrived_ns)
     found = findings_of(run)
     assert "image_log_equals_publication" not in found
     assert "image_log_equals_publication (the image's log ends at position" in unknown(found)
