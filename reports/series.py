@@ -18,8 +18,12 @@ from windtunnel.harness.artifact.records import Records
 from windtunnel.harness.artifact.run_dir import RunDir
 from windtunnel.harness.dissect.capture.pcap import read_capture
 from windtunnel.harness.dissect.frames.flow import learn_streams
-from windtunnel.harness.dissect.frames.observed_flows import observed_flows, observed_sessions
-from windtunnel.harness.dissect.frames.route import between, of_port, within
+from windtunnel.harness.dissect.frames.observed_flows import (
+    observed_flows,
+    observed_sessions,
+    of_publication,
+)
+from windtunnel.harness.dissect.frames.route import between
 from windtunnel.harness.scenario.resolved.case import Case, TrafficCase
 from windtunnel.reports.counter_lines import (
     RECEIVER_COUNTERS,
@@ -221,11 +225,10 @@ def _stream(
     if sent is not None:
         # Frames to and from the stream's other receivers belong to those receivers' series.
         sent = sent[between(sent, *path) | between(sent, *path[::-1])]
-        sent = sent[of_port(sent, traffic.session_port) & within(sent, traffic.session_span_ns)]
+        sent = of_publication(sent, traffic)
     received = _of_stream(captures.get(traffic.to_host), traffic.stream_id, session_id)
     if received is not None:
-        span_ns = traffic.session_span_ns
-        received = received[of_port(received, traffic.session_port) & within(received, span_ns)]
+        received = of_publication(received, traffic)
     geometry = _geometry(series, run, traffic, sent)
     marks = []
     if decisions is not None:

@@ -20,6 +20,7 @@ from windtunnel.harness.dissect.capture.pcap import sent_by, sent_to
 from windtunnel.harness.dissect.frames.flow import heartbeats, of_stream, positional
 from windtunnel.harness.dissect.frames.frames import FRAME, Frames
 from windtunnel.harness.dissect.frames.layout import FLAG_END_OF_STREAM
+from windtunnel.harness.dissect.frames.route import of_port, within
 from windtunnel.harness.scenario.applications.observe import OBSERVED_MAX
 from windtunnel.harness.scenario.applications.observed_case import found_case
 from windtunnel.harness.scenario.resolved.case import Case, TrafficCase
@@ -119,6 +120,13 @@ def _publication(flow: TrafficCase, number: int, spans: Sequence[tuple[int, int]
         return flow
     name = f"{flow.id} publication {number + 1}"
     return flow.model_copy(update={"id": name, "session_span_ns": spans[number]})
+
+
+def of_publication(frames: Frames, flow: TrafficCase) -> Frames:
+    """Return the frames to and from one publication of a session that has several."""
+    chosen = of_port(frames, flow.session_port) & within(frames, flow.session_span_ns)
+    found: Frames = frames[chosen]
+    return found
 
 
 def setups_sent(frames: Frames | None, address: str) -> Frames:

@@ -190,10 +190,6 @@ def nemesis_problems(
     if "impair" in acts and not nemesis.impair:
         text = "`impair` needs the key `impair`, for example `impair: {loss: 10%}`"
         yield Problem(("nemesis", "acts", acts.index("impair")), text)
-    for index, impair in enumerate(nemesis.impair):
-        if not impair.model_fields_set:
-            text = "expected at least one of loss, delay, rate, duplicate, corrupt"
-            yield Problem(("nemesis", "impair", index), text)
     if nemesis.impair and "impair" not in acts:
         text = "the acts do not include `impair`: add it to `acts`, or remove this key"
         yield Problem(("nemesis", "impair"), text)

@@ -141,6 +141,9 @@ def impairment_problems(
 ) -> Iterator[Problem]:
     """Yield the problems with what the links' own impairments and those of an event result in."""
     names = impair.model_fields_set & Impairments.model_fields.keys()
+    if not names:
+        yield from direction_problems(Impairments(), at)
+        return
     given = {name: getattr(impair, name) for name in names}
     found: dict[Problem, None] = {}
     for direction in directions:

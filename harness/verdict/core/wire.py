@@ -35,7 +35,8 @@ from windtunnel.harness.dissect.frames.layout import (
     SM_FLAG_END_OF_STREAM,
     SM_FLAG_SEND_SETUP,
 )
-from windtunnel.harness.dissect.frames.route import between, of_port, within
+from windtunnel.harness.dissect.frames.observed_flows import of_publication
+from windtunnel.harness.dissect.frames.route import between, of_port
 from windtunnel.harness.scenario.resolved.case import Case, TrafficCase
 
 CLOSING_NS = 1_200_000_000
@@ -188,7 +189,7 @@ def _wire(
     subscriber = case.address(traffic.to_host)
     sent = near_frames[between(near_frames, publisher, subscriber)]
     known = _pairs(_stretch(sent, facts))
-    sent = _of_publication(sent, traffic)
+    sent = of_publication(sent, traffic)
     from_publishers = sent_by(far_frames, publisher)
     for host, capture in beside:
         address = case.address(host)
@@ -199,7 +200,7 @@ def _wire(
     genuine, forged = _parted(_stretch(arrived, facts), known)
     heartbeat_frames = heartbeats(arrived)
     replies = far_frames[between(far_frames, subscriber, publisher)]
-    of_path = _of_publication(near_frames, traffic)
+    of_path = of_publication(near_frames, traffic)
     return Wire(
         facts=facts,
         sender_buf=near.buf,
@@ -210,20 +211,13 @@ def _wire(
         heartbeats_arrived=heartbeat_frames,
         heartbeat_positions=positions(heartbeat_frames, facts.initial_term_id, facts.term_length),
         heartbeat_times_ns=heartbeat_frames["time_ns"].astype(np.int64),
-        feedback_sent=_feedback(_of_publication(replies, traffic)),
+        feedback_sent=_feedback(of_publication(replies, traffic)),
         feedback_of_image=_feedback(replies),
         feedback_arrived=_sound(_feedback(of_path[sent_by(of_path, subscriber)]), facts),
         feedback_arrived_from_all=_sound(
             _feedback(near_frames[_from_readers(near_frames, case, traffic)]), facts
         ),
     )
-
-
-def _of_publication(frames: Frames, traffic: TrafficCase) -> Frames:
-    """Return the frames to and from one publication of a session that has several."""
-    chosen = of_port(frames, traffic.session_port) & within(frames, traffic.session_span_ns)
-    found: Frames = frames[chosen]
-    return found
 
 
 def _from_readers(frames: Frames, case: Case, traffic: TrafficCase) -> NDArray[np.bool_]:
