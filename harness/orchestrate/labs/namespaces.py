@@ -137,28 +137,18 @@ class NetnsLab:
         env: Mapping[str, str] | None = None,
         log: Path,
     ) -> LocalProcess | ForkedProcess:
-        name = f"{place}/{log.stem}"
-        started: LocalProcess | ForkedProcess
         # Otherwise a process could be started that `down` does not end.
         with cancel.shielded():
-            if fork_server_client.can_fork(argv, env or {}):
-                started = fork_server_client.spawn(
-                    name,
-                    argv,
-                    common=environment(),
-                    env=env or {},
-                    cwd=ROOT,
-                    log=log,
-                    network=clean.NAMESPACE_FOLDER / self._places[place],
-                )
-            else:
-                started = LocalProcess(
-                    name,
-                    [*self._enter(place), "setpriv", "--pdeathsig", "KILL", "--", *argv],
-                    env={**environment(), **(env or {})},
-                    cwd=ROOT,
-                    log=log,
-                )
+            started = fork_server_client.start(
+                f"{place}/{log.stem}",
+                argv,
+                command=[*self._enter(place), "setpriv", "--pdeathsig", "KILL", "--", *argv],
+                common=environment(),
+                env=env or {},
+                cwd=ROOT,
+                log=log,
+                network=clean.NAMESPACE_FOLDER / self._places[place],
+            )
             self._processes.append(started)
         return started
 

@@ -66,28 +66,18 @@ class SimulatedLab:
         env: Mapping[str, str] | None = None,
         log: Path,
     ) -> LocalProcess | ForkedProcess:
-        name = f"{place}/{log.stem}"
-        started: LocalProcess | ForkedProcess
         # Otherwise a process could be started that `down` does not end.
         with cancel.shielded():
-            if fork_server_client.can_fork(argv, env or {}):
-                started = fork_server_client.spawn(
-                    name,
-                    argv,
-                    common=environment(),
-                    env=env or {},
-                    cwd=ROOT,
-                    log=log,
-                    network=None,
-                )
-            else:
-                started = LocalProcess(
-                    name,
-                    process.with_parent_death_signal(argv),
-                    env={**environment(), **(env or {})},
-                    cwd=ROOT,
-                    log=log,
-                )
+            started = fork_server_client.start(
+                f"{place}/{log.stem}",
+                argv,
+                command=process.with_parent_death_signal(argv),
+                common=environment(),
+                env=env or {},
+                cwd=ROOT,
+                log=log,
+                network=None,
+            )
             self._processes.append(started)
         return started
 

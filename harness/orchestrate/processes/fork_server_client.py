@@ -26,7 +26,7 @@ from pathlib import Path
 from windtunnel.harness.orchestrate.lab import LabError
 from windtunnel.harness.orchestrate.processes import fork_server, process_group
 from windtunnel.harness.orchestrate.processes.fork_server import MESSAGE_BYTES_MAX, Message
-from windtunnel.harness.orchestrate.processes.process import HelperProcess, tail_of
+from windtunnel.harness.orchestrate.processes.process import HelperProcess, LocalProcess, tail_of
 
 FORK_SERVERS: dict[str, tuple[str, ...]] = {
     "windtunnel.driver": (
@@ -223,6 +223,23 @@ def spawn(
         "network": "" if network is None else str(network),
     }
     return ForkedProcess(name, server, server.exchange(request)["pid"], log)
+
+
+def start(
+    name: str,
+    argv: Sequence[str],
+    *,
+    command: Sequence[str],
+    common: Mapping[str, str],
+    env: Mapping[str, str],
+    cwd: Path,
+    log: Path,
+    network: Path | None,
+) -> LocalProcess | ForkedProcess:
+    """Fork one of Windtunnel's programs, see `spawn`, or execute `command` for any other one."""
+    if can_fork(argv, env):
+        return spawn(name, argv, common=common, env=env, cwd=cwd, log=log, network=network)
+    return LocalProcess(name, command, env={**common, **env}, cwd=cwd, log=log)
 
 
 def _server_of(program: str, env: Mapping[str, str], cwd: Path) -> ForkServer:
