@@ -24,6 +24,10 @@ def check_publication(channel: UdpChannel) -> None:
         raise InvalidChannelError(
             f"channel '{channel.uri}': control without endpoint requires a control-mode"
         )
+    if channel.is_multicast and mode is ControlMode.DYNAMIC:
+        raise InvalidChannelError(
+            f"channel '{channel.uri}': control-mode=dynamic requires a unicast endpoint, or none"
+        )
     is_destination = channel.has_endpoint and not channel.is_multi_destination
     if is_destination and channel.remote_data.port == 0:
         raise InvalidChannelError(

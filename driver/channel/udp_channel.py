@@ -51,6 +51,7 @@ class UdpChannel(NamedTuple):
     control_mode: ControlMode = ControlMode.NONE
     has_endpoint: bool = False
     has_control: bool = False
+    """Whether `control` is set and used: a multicast channel ignores it, as in Aeron."""
     is_multicast: bool = False
     interface: NetworkInterface | None = None
     """The interface of a multicast channel, or None for unicast."""
@@ -130,7 +131,8 @@ def resolve(uri: ChannelUri, resolver: Resolver, unique_id: int) -> UdpChannel:
     else:
         addresses = _unicast(uri, endpoint, control, resolver)
     local_data, remote_data, local_control, remote_control, interface = addresses
-    is_chosen_by_system = (
+    is_multicast = interface is not None
+    is_chosen_by_system = not is_multicast and (
         (endpoint is None and control is None)
         or (endpoint is not None and endpoint.port == 0)
         or (control is not None and control.port == 0)
@@ -149,10 +151,10 @@ def resolve(uri: ChannelUri, resolver: Resolver, unique_id: int) -> UdpChannel:
         remote_control=remote_control,
         control_mode=mode,
         has_endpoint=endpoint is not None,
-        has_control=control is not None,
-        is_multicast=interface is not None,
+        has_control=control is not None and not is_multicast,
+        is_multicast=is_multicast,
         interface=interface,
-        ttl=ttl if interface is not None else None,
+        ttl=ttl if is_multicast else None,
         socket_sndbuf_length=uri.size(uri_param.SOCKET_SNDBUF, maximum=(1 << 31) - 1),
         socket_rcvbuf_length=uri.size(uri_param.SOCKET_RCVBUF, maximum=(1 << 31) - 1),
         receiver_window_length=uri.size(uri_param.RECEIVER_WINDOW, maximum=(1 << 31) - 1),
@@ -214,7 +216,8 @@ def _check_presence(
         )
     if mode is ControlMode.DYNAMIC and control is None:
         raise InvalidChannelError(f"channel '{uri}': control-mode=dynamic requires control")
-    if control is not None and control.is_multicast:
+    is_multicast = endpoint is not None and endpoint.is_multicast
+    if control is not None and control.is_multicast and not is_multicast:
         raise InvalidChannelError(
             f"{uri_param.CONTROL}={uri.get(uri_param.CONTROL)}: expected a unicast address"
         )

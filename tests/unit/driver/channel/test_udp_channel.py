@@ -271,6 +271,9 @@ def test_a_tag_is_shared_with_the_same_addresses_or_none(first, second, is_match
         ("endpoint=far:1|control=localhost:1|control-mode=response", True),
         ("endpoint=far:0|control=localhost:1|control-mode=response", False),
         ("control-mode=manual", True),
+        ("endpoint=224.0.1.1:9|control-mode=manual", True),
+        ("endpoint=224.0.1.1:9|control=localhost:1", True),
+        ("endpoint=224.0.1.1:9|control=localhost:1|control-mode=dynamic", False),
     ],
 )
 def test_channels_of_publications(params, is_allowed):
@@ -301,6 +304,15 @@ def test_a_subscription_needs_a_control_port():
     admission.check_subscription(resolve("endpoint=far:0|control=far:1"))
     with pytest.raises(InvalidChannelError, match=r"^control=far:0: expected a port other than 0"):
         admission.check_subscription(resolve("endpoint=far:1|control=far:0"))
+
+
+@pytest.mark.parametrize("control", ["far:1", "far:0", "224.20.30.40:1"])
+def test_a_multicast_channel_ignores_control(control):
+    plain = resolve("endpoint=224.0.1.1:9|interface=10.0.0.7")
+    channel = resolve(f"endpoint=224.0.1.1:9|interface=10.0.0.7|control={control}")
+    admission.check_subscription(channel)
+    assert not channel.has_control
+    assert channel._replace(uri=plain.uri) == plain
 
 
 @pytest.mark.parametrize(
