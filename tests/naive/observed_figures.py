@@ -148,8 +148,9 @@ def figures(near: Path, far: Path, stream: int, sender: str, receiver: str) -> d
         "naks": sum(each.kind == NAK and each.source == receiver for each in far_all),
     }
     usable = new_data_ns(first, start)
-    if len(usable) > 1:
-        waits = [later - earlier for earlier, later in pairwise(usable)]
+    if usable:
+        begin_ns = min(each.time_ns for each in sent)
+        waits = [later - earlier for earlier, later in pairwise([begin_ns, *usable])]
         found["longest_silence_ns"] = max(waits)
     if durations:
         found["repair_p50_ns"] = percentile(durations, 50)

@@ -85,7 +85,9 @@ class Observations:
     "Whether the times are those of a simulation."
     interruptions: list[Interruption] = field(default_factory=list)
     sentences: list[str] = field(default_factory=list)
-    "Sentences about publications, streams with several subscribers, and links."
+    "Sentences about publications, streams with several subscribers, observed streams, and links."
+    details: list[str] = field(default_factory=list)
+    "Sentences about each observed stream, if those above summarize them. They are not shown."
     readers: list[ReaderObservations] = field(default_factory=list)
 
     @property

@@ -45,7 +45,7 @@ class ResultRow:
     longest_silence_ns: int | None = None
     """Longest time without a delivery, from the first offer to the last delivery, or to `ended_ns`
     if the subscriber did not receive the end of the stream. Of an observed stream: without new data
-    at the subscriber's host that is in order."""
+    at the subscriber's host that is in order, from the first frame that was sent."""
     finished_ns: int | None = None
     "Time from the first offer to the last delivery, or, of an observed stream, as above."
     ended_ns: int | None = None

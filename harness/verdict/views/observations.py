@@ -21,7 +21,6 @@ from windtunnel.harness.verdict.core.finding import Missing
 from windtunnel.harness.verdict.views.filled_ranges import filled_ranges
 from windtunnel.harness.verdict.views.interruptions import (
     concerns,
-    concerns_observed,
     first_data_ns,
     interruptions,
 )
@@ -29,6 +28,7 @@ from windtunnel.harness.verdict.views.observed_results import ObservedWire, obse
 from windtunnel.harness.verdict.views.results import Reading
 from windtunnel.harness.verdict.views.sentences.image_sentences import image_sentences
 from windtunnel.harness.verdict.views.sentences.link_sentences import link_sentences
+from windtunnel.harness.verdict.views.sentences.observed_sentences import observed_sentences
 from windtunnel.harness.verdict.views.sentences.publication_sentences import (
     awaited_sentence,
     lost_feedback_sentence,
@@ -37,7 +37,6 @@ from windtunnel.harness.verdict.views.sentences.publication_sentences import (
     window_sentence,
 )
 from windtunnel.harness.verdict.views.sentences.reading_sentences import (
-    NEW_DATA,
     fill_sentence,
     group_sentences,
     interruption_sentences,
@@ -54,6 +53,7 @@ def observations(
     start_ns = _start_ns(evidence, case, readings, observed)
     happened = interruptions(evidence, case)
     is_virtual = case.fidelity == "sim"
+    shown, details = observed_sentences(case, observed, happened, start_ns)
     by_stream: dict[str, list[Reading]] = {}
     for reading in readings:
         by_stream.setdefault(reading.flow.id, []).append(reading)
@@ -66,12 +66,9 @@ def observations(
             for each in by_stream.values()
             for text in _stream_sentences(evidence, case.traffic_by_id(each[0].flow.id), each)
         ]
-        + [
-            text
-            for each in observed
-            for text in _observed_sentences(case, each, happened, start_ns)
-        ]
+        + shown
         + list(link_sentences(evidence, case)),
+        details=details,
         readers=[
             _reader(evidence, case, reading, happened, start_ns, is_virtual) for reading in readings
         ],
@@ -86,15 +83,6 @@ def _stream_sentences(
     yield from awaited_sentence(evidence, traffic)
     yield from lost_feedback_sentence(evidence, traffic)
     yield from group_sentences(readings, traffic)
-
-
-def _observed_sentences(
-    case: Case, observed: ObservedWire, happened: Sequence[Interruption], start_ns: int
-) -> Iterator[str]:
-    """Yield a sentence about the silence of an observed stream around each event."""
-    own = [each for each in happened if concerns_observed(case, observed.flow, each)]
-    for text in interruption_sentences(observed.new_data_ns, own, start_ns, NEW_DATA):
-        yield f"{observed.flow.id} at {observed.flow.to_host}: {text}"
 
 
 def _start_ns(

@@ -2,6 +2,7 @@
 
     first frame sent --> ... --> last frame arrived, first transmissions and repairs
     |<------------------ finished after ----------->|   goodput: payload bytes that arrived / this
+    |<- silence ->| new data |<- silence ->| new data
 
 What arrived at the subscription's host is not what its application has read, so latencies are
 unknown, and so are figures of messages, unless both applications report them. A stream whose image
@@ -41,7 +42,7 @@ from windtunnel.harness.verdict.checks.observed.sessions import (
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import Missing, all_or_missing
 from windtunnel.harness.verdict.core.wire import FrameSequence, Wire
-from windtunnel.harness.verdict.views.reader_gaps import reader_gaps
+from windtunnel.harness.verdict.views.reader_gaps import NEVER_NS, reader_gaps
 from windtunnel.harness.verdict.views.results import link_figures, makes_copies
 from windtunnel.harness.verdict.views.series import contiguous_by
 
@@ -53,7 +54,8 @@ class ObservedWire(NamedTuple):
     """Id of the stream. That of `flow` also names the session if there are several."""
     flow: TrafficCase
     wire: Wire
-    """The frames of the session from the image's first position on."""
+    """The frames of the session from the image's first position on, or, if it has several ports,
+    those of one port."""
     start_position: int
     is_only_session: bool
 
@@ -61,6 +63,13 @@ class ObservedWire(NamedTuple):
     def new_data_ns(self) -> NDArray[np.int64]:
         """Times at which new data arrived that is in order, without a gap before it."""
         return contiguous_by(self.wire, self.start_position)[0]
+
+    @property
+    def sent_ns(self) -> tuple[int, int]:
+        """Times of the first frame that was sent, and of the first signal of the end, if any."""
+        begins_ns = self.wire.sent.frames["time_ns"]
+        ends, _ = self.wire.end_of_stream_heartbeats(self.wire.heartbeats_sent)
+        return int(begins_ns.min(initial=NEVER_NS)), int(ends["time_ns"].min(initial=NEVER_NS))
 
 
 def observed_wires(evidence: Evidence, case: Case) -> Iterator[ObservedWire]:
@@ -82,6 +91,10 @@ def observed_wires(evidence: Evidence, case: Case) -> Iterator[ObservedWire]:
             start = planned.log.start_position
             # What was sent before the image began is not missing from it.
             wire = replace(wire, sent=wire.sent.where(wire.sent.starts >= start))
+            if flow.session_port is not None and len(wire.sent.starts):
+                # What arrived at another port of the receiver was sent by another publication.
+                wire = replace(wire, arrived=wire.arrived_at(flow.session_port))
+                start = int(wire.sent.starts.min())
             yield ObservedWire(traffic.id, flow, wire, start, len(sessions) == 1)
 
 
@@ -98,12 +111,11 @@ def observed_rows(evidence: Evidence, case: Case) -> Iterator[ResultRow]:
 
 
 def _row(evidence: Evidence, case: Case, of: ObservedWire) -> ResultRow:
-    silences_ns = np.diff(of.new_data_ns)
-    # What arrived at another port of the receiver was sent by another publication.
-    wire = replace(of.wire, arrived=of.wire.arrived_at(of.flow.session_port))
-    log = sent_log(wire.sent, of.start_position)
+    wire, start = of.wire, of.start_position
+    silences_ns = np.diff(of.new_data_ns, prepend=of.sent_ns[0])
+    log = sent_log(wire.sent, start)
     has_copies = makes_copies(evidence, case, of.flow)
-    gaps = reader_gaps(wire, log, of.start_position, has_copies=has_copies)
+    gaps = reader_gaps(wire, log, start, has_copies=has_copies)
     return ResultRow(
         of.flow.id,
         of.flow.from_host,

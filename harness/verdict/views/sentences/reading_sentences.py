@@ -45,13 +45,10 @@ def at(time_ns: int, start_ns: int) -> str:
 
 
 def interruption_sentences(
-    times_ns: NDArray[np.int64],
-    happened: Sequence[Interruption],
-    start_ns: int,
-    what: str = DELIVERY,
+    times_ns: NDArray[np.int64], happened: Sequence[Interruption], start_ns: int
 ) -> Iterator[str]:
     """Yield a sentence about the silence around each interruption. Of one that was repeated more
-    than a few times, only the longest silence is described. `what` happens at `times_ns`.
+    than a few times, only the longest silence is described.
     """
     times_ns = np.sort(times_ns)
     by_id: dict[str, list[Interruption]] = {}
@@ -59,23 +56,34 @@ def interruption_sentences(
         by_id.setdefault(each.id, []).append(each)
     for repeated in by_id.values():
         if len(repeated) <= REPEATED_MAX:
-            yield from (silence_text(times_ns, each, start_ns, what) for each in repeated)
+            yield from (silence_text(times_ns, each, start_ns) for each in repeated)
             continue
-        worst = max(repeated, key=lambda each: _silence(times_ns, each, start_ns)[0])
-        text = silence_text(times_ns, worst, start_ns, what)
+        worst = max(repeated, key=lambda each: silence(times_ns, each, start_ns)[0])
+        text = silence_text(times_ns, worst, start_ns)
         yield f"{text} (the longest silence of {len(repeated)} repetitions)"
 
 
-def silence_text(
-    times_ns: NDArray[np.int64], interruption: Interruption, start_ns: int, what: str = DELIVERY
-) -> str:
-    """Return a sentence about the longest time without a delivery during an interruption."""
+def event_text(interruption: Interruption, start_ns: int) -> str:
+    """Return an interruption with its times as text."""
     began_ns, ended_ns = interruption.began_ns, interruption.ended_ns
     text = f"{interruption.kind} {interruption.id!r} ({interruption.what}) from "
-    text += f"{at(began_ns, start_ns)} to {at(ended_ns, start_ns)}"
+    return f"{text}{at(began_ns, start_ns)} to {at(ended_ns, start_ns)}"
+
+
+def silence_text(
+    times_ns: NDArray[np.int64],
+    interruption: Interruption,
+    start_ns: int,
+    what: str = DELIVERY,
+    first_ns: int | None = None,
+) -> str:
+    """Return a sentence about the longest time without a delivery during an interruption. The
+    first silence begins at `first_ns`, if that is not `start_ns`.
+    """
+    text, ended_ns = event_text(interruption, start_ns), interruption.ended_ns
     if len(times_ns) == 0:
         return text
-    length_ns, next_ns = _silence(times_ns, interruption, start_ns)
+    length_ns, next_ns = silence(times_ns, interruption, start_ns if first_ns is None else first_ns)
     if next_ns == NEVER_NS:
         return f"{text}: the last {what} was at {at(int(times_ns[-1]), start_ns)}"
     side = "after" if next_ns >= ended_ns else "before"
@@ -83,7 +91,7 @@ def silence_text(
     return f"{text}{duration(abs(next_ns - ended_ns))} {side} its end"
 
 
-def _silence(
+def silence(
     times_ns: NDArray[np.int64], interruption: Interruption, start_ns: int
 ) -> tuple[int, int]:
     """Return the longest time without a delivery during an interruption, and the time of the

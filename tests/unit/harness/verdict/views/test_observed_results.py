@@ -61,6 +61,13 @@ def test_changes_of_a_capture_change_both_figures_equally(run):
     assert {name: getattr(row, name) for name in expected} == expected
 
 
+def test_the_longest_silence_may_be_before_the_first_new_data(run):
+    first = next(each for each in run.packets["a"] if each.kind == "DATA")
+    first.time_ns -= 10**9
+    (row,) = rows(run)
+    assert row.longest_silence_ns == plain(run)["longest_silence_ns"] > 10**9
+
+
 def test_figures_that_need_applications_are_absent(run):
     (row,) = rows(run)
     assert row.delivered_messages is None
@@ -126,10 +133,19 @@ def test_the_silence_around_an_event_is_that_of_a_plain_computation(run):
 @pytest.mark.parametrize(("link", "is_named"), [("a->b", True), ("b->a", True), ("a->c", False)])
 def test_only_events_of_its_hosts_and_links_are_named(run, link, is_named):
     run.write()
-    first_ns = run.packets["b"][0].time_ns
+    first_ns = next(each.time_ns for each in run.packets["b"] if each.kind == "DATA")
     impaired = (ImpairmentCase(link=link),)
     event = {"host": "", "action": "impair", "impairments": impaired}
     assert bool(with_event(run, first_ns, first_ns + 1000, **event)) == is_named
+
+
+def test_an_event_before_or_after_a_session_is_not_named(run):
+    run.write()
+    sent = [each for each in run.packets["a"] if each.kind == "DATA"]
+    first_ns, last_ns = sent[0].time_ns, run.packets["b"][-1].time_ns
+    assert with_event(run, first_ns - 9, first_ns - 1) == []
+    assert with_event(run, last_ns + 1, last_ns + 9) == []
+    assert len(with_event(run, first_ns - 9, first_ns + 9)) == 1
 
 
 def test_a_replaced_image_has_no_figures(run):
