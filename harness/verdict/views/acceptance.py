@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from windtunnel.harness.dissect.frames.flow import positions
 from windtunnel.harness.verdict.core.wire import Wire, status_messages
-from windtunnel.harness.verdict.views.series import known_at
+from windtunnel.harness.verdict.views.series import END_OF_TIME_NS, known_at
 
 
 def certainly_accepted(wire: Wire, start: int) -> NDArray[np.bool_]:
@@ -42,6 +42,28 @@ def certainly_accepted(wire: Wire, start: int) -> NDArray[np.bool_]:
     is_head = head_of == np.arange(len(frames))
     accepted: NDArray[np.bool_] = taken & (is_head | fresh[head_of])
     return accepted
+
+
+def while_received(wire: Wire) -> NDArray[np.bool_]:
+    """Return a mask of the arrived frames that arrived while the image certainly existed and
+    received at their port.
+
+    Before the first status message, the image may not have existed. If the session was sent to
+    several ports, to which subscriptions may have been added later and removed earlier, only what
+    arrived at a port between status messages or NAKs from that port counts.
+    """
+    arrived_ns = wire.arrived.frames["time_ns"].astype(np.int64)
+    ports, port_of = np.unique(wire.arrived.frames["destination_port"], return_inverse=True)
+    messages = status_messages(wire.feedback_of_image)
+    messages = np.concatenate([messages, wire.naks(wire.feedback_of_image)])
+    first_ns, last_ns = [], []
+    for port in ports.tolist():
+        own = messages if len(ports) == 1 else messages[messages["source_port"] == port]
+        times_ns = own["time_ns"].astype(np.int64)
+        first_ns.append(int(times_ns.min(initial=END_OF_TIME_NS)))
+        last_ns.append(END_OF_TIME_NS if len(ports) == 1 else int(times_ns.max(initial=0)))
+    found: NDArray[np.bool_] = arrived_ns >= np.array(first_ns, dtype=np.int64)[port_of]
+    return found & (arrived_ns <= np.array(last_ns, dtype=np.int64)[port_of])
 
 
 def rejected_positions(wire: Wire, start: int) -> NDArray[np.int64]:

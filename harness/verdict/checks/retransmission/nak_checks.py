@@ -37,7 +37,7 @@ from windtunnel.harness.verdict.core.finding import (
 from windtunnel.harness.verdict.core.outcome import Outcome
 from windtunnel.harness.verdict.core.virtual import is_virtual
 from windtunnel.harness.verdict.core.wire import Wire
-from windtunnel.harness.verdict.views.acceptance import certainly_accepted
+from windtunnel.harness.verdict.views.acceptance import certainly_accepted, while_received
 from windtunnel.harness.verdict.views.pauses import Pauses, pauses_of
 from windtunnel.harness.verdict.views.series import (
     END_OF_TIME_NS,
@@ -201,7 +201,7 @@ def _closed_ns(wire: Wire, naks: _Naks, start: int) -> NDArray[np.int64]:
     """For each NAK, return the earliest time at which a frame in its range was certainly received,
     or END_OF_TIME_NS if no such frame was received.
     """
-    accepted = certainly_accepted(wire, start)
+    accepted = certainly_accepted(wire, start) & while_received(wire)
     frame_starts = wire.arrived.starts[accepted]
     frame_ns = wire.arrived.frames["time_ns"][accepted].astype(np.int64)
     starts, first = np.unique(frame_starts, return_index=True)

@@ -6,7 +6,15 @@ import struct
 import numpy as np
 import pytest
 
-from tests.unit.harness.verdict.synthetic_run import STEP_NS, SyntheticRun, make_run, nak, place
+from tests.unit.harness.verdict.synthetic_run import (
+    PORT,
+    SENDER_PORT,
+    STEP_NS,
+    SyntheticRun,
+    make_run,
+    nak,
+    place,
+)
 from windtunnel.harness.artifact.run_dir import RunDir
 from windtunnel.harness.verdict.checks.retransmission.nak_checks import (
     certainly_accepted,
@@ -94,6 +102,42 @@ def test_a_nak_for_a_frame_that_had_arrived_is_reported(run):
     finding = finding_of(run)
     assert (finding.outcome, finding.position) == (Outcome.FAIL, position)
     assert "covers frames that had already arrived" in finding.text
+
+
+def answer(run, port: int, time_ns: int) -> None:
+    """Let the subscriber's host send a status message from a port."""
+    message = copy.copy(next(each for each in run.packets["b"] if each.kind == "SM"))
+    message.ports, message.time_ns = (port, message.ports[1]), time_ns
+    run.packets["b"].append(message)
+    run.packets["b"].sort(key=lambda each: each.time_ns)
+
+
+def test_a_frame_at_a_port_that_may_not_have_been_open_is_not_in_the_image(run):
+    both = run.traffic.model_copy(update={"ports": (PORT, PORT + 1)})
+    run.case = run.case.model_copy(update={"traffic": (both,)})
+    packet, index, _ = third_nak(run)
+    arrived_ns = packet.time_ns - 2 * STEP_NS
+    arrive(run, run.frame_bytes(index), arrived_ns)
+    run.packets["b"][-1].ports = (SENDER_PORT, PORT + 1)
+    assert finding_of(run).outcome is Outcome.PASS
+    answer(run, PORT + 1, arrived_ns + 1)
+    assert finding_of(run).outcome is Outcome.PASS
+    answer(run, PORT + 1, arrived_ns - 1)
+    finding = finding_of(run)
+    assert finding.outcome is Outcome.FAIL
+    assert "covers frames that had already arrived" in finding.text
+
+
+def test_a_frame_before_the_first_status_message_is_not_in_the_image(run):
+    packet = next(each for each in run.packets["b"] if each.kind == "NAK")
+    index = int(np.searchsorted(run.log.frames["position"], run.decisions[0][12]))
+    arrived_ns = packet.time_ns - 2 * STEP_NS
+    arrive(run, run.frame_bytes(index), arrived_ns)
+    assert finding_of(run).outcome is Outcome.FAIL
+    run.packets["b"] = [
+        each for each in run.packets["b"] if each.kind != "SM" or each.time_ns > arrived_ns
+    ]
+    assert finding_of(run).outcome is Outcome.PASS
 
 
 def test_a_frame_in_the_datagram_of_an_earlier_copy_may_have_been_ignored(run):
