@@ -5,6 +5,7 @@ Long lines and large sets of marks are reduced to fewer points. The page states 
 marks.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -60,12 +61,17 @@ def comparison_document(runs: Sequence[tuple[str, RunSeries]]) -> dict[str, Any]
     """Return one chart document for several runs. Times are relative to each run's first activity.
 
     Each stream has the lines of all runs that contain it, labelled with the run's name and coloured
-    in the order of the runs.
+    in the order of the runs. Sessions of observed streams that only one run has are left out.
     """
     ends_ms = [(series.active_ns[1] - series.active_ns[0]) / NS_PER_MS for _, series in runs]
     streams: dict[str, dict[str, Any]] = {}
+    counts = Counter(
+        name for _, series in runs for name in {each.traffic_id for each in series.streams}
+    )
     for index, (name, series) in enumerate(runs):
         for stream in series.streams:
+            if stream.observed and counts[stream.traffic_id] == 1:
+                continue
             document = streams.setdefault(
                 stream.traffic_id,
                 _stream(replace(stream, lines=[], distances=[], marks=[]), 0, 0),

@@ -10,8 +10,14 @@ from dataclasses import replace
 from pathlib import PurePath
 
 from windtunnel.harness.artifact.documents import DocumentError
-from windtunnel.harness.artifact.run.comparison import ComparedRun, compared_streams
+from windtunnel.harness.artifact.run.comparison import (
+    ComparedRun,
+    compared_streams,
+    found_first,
+    rows_of,
+)
 from windtunnel.harness.artifact.run.manifest import Manifest, version_text
+from windtunnel.harness.artifact.run.result_row import rest_text
 from windtunnel.harness.artifact.run.verdict import read_verdict, result_rows_of
 from windtunnel.harness.artifact.run_dir import RunDir
 from windtunnel.harness.scenario.explain.parameters import case_parameters
@@ -114,11 +120,20 @@ def figures(runs: Sequence[tuple[str, RunDocuments]]) -> Markup:
         text = f"The first {COLUMNS_MAX} of {len(shown)} runs; `windtunnel compare` shows all."
         parts.append(element("p", text, class_="hint"))
         shown = shown[:COLUMNS_MAX]
-    for stream in compared_streams(shown):
+    named, found, others = found_first(compared_streams(shown))
+    for stream in named:
         heads = [(stream.name, "text"), *((run.name, "text") for run in shown)]
         rows: list[list[object]] = [["verdict", *(badge(run.outcome, "small") for run in shown)]]
         rows += [[element("b", title), *texts] for title, texts in stream.cells()]
         parts.append(table(heads, rows, class_="compared"))
+    if found:
+        heads = [("streams that the captures show", "text"), *((run.name, "text") for run in shown)]
+        brief: list[list[object]] = [
+            [element("b", each.name), *each.brief_cells()] for each in found
+        ]
+        parts.append(table(heads, brief, class_="compared"))
+    if others:
+        parts.append(element("p", rest_text(rows_of(others), len(others)), class_="hint"))
     return joined(parts)
 
 

@@ -31,7 +31,7 @@ def sentences(run: RunDocuments) -> Markup:
     items = [element("li", each) for each in found[:SENTENCES_MAX]]
     if len(found) > SENTENCES_MAX:
         items.append(element("li", f"{len(found) - SENTENCES_MAX} more: see verdict.json"))
-    title = element("h3", joined(["What the application saw", _zero(observed)]))
+    title = element("h3", joined([observed.title.capitalize(), _zero(observed)]))
     return joined([title, element("ul", joined(items), class_="observed")])
 
 

@@ -3,7 +3,12 @@
 from collections.abc import Iterator
 
 from windtunnel.harness.artifact.middlebox.ledger import LinkAccount
-from windtunnel.harness.artifact.run.result_row import known_cells
+from windtunnel.harness.artifact.run.result_row import (
+    ResultRow,
+    known_cells,
+    rest_text,
+    shown_first,
+)
 from windtunnel.harness.artifact.run.suite import Suite
 from windtunnel.harness.artifact.run.verdict import result_rows_of
 from windtunnel.reports.evidence import RunDocuments
@@ -121,9 +126,16 @@ def _stream_facts(run: RunDocuments, series: RunSeries | None) -> Iterator[tuple
 
 def results(run: RunDocuments) -> Markup:
     """Return a run's results as an HTML table, with a row of figures for each stream and
-    subscriber.
+    subscriber. If many streams were found in the captures, those without events are folded.
     """
-    rows = result_rows_of(run.verdict)
+    shown, others = shown_first(result_rows_of(run.verdict))
+    parts = [_results(shown)]
+    if others:
+        parts.append(details("More streams", rest_text(others), _results(others)))
+    return joined(parts)
+
+
+def _results(rows: list[ResultRow]) -> Markup:
     if not rows:
         return Markup("")
     titles, texts = known_cells(rows)

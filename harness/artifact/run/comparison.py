@@ -7,18 +7,28 @@ parameters in which the runs differ.
     NAKs        12             15 (+3)
 
 A stream is identified by its name, its publisher's and its subscriber's host, so runs of different
-scenarios can be compared as far as their streams have the same names.
+scenarios can be compared as far as their streams have the same names. Of streams that the scenario
+does not name, the sessions, whose ids are random, are taken together.
 """
 
+import operator
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from windtunnel.harness.artifact.run.result_row import UNKNOWN, ResultRow, duration
+from windtunnel.harness.artifact.run.result_row import (
+    FOUND_MAX,
+    UNKNOWN,
+    ResultRow,
+    duration,
+)
 
 SCHEMA = "windtunnel-comparison/1"
 PARAMETERS_MAX = 256
 """Maximum number of parameters in the document."""
+SUMS = "lost_frames", "lost_bytes", "resent_frames", "resent_bytes", "gaps", "naks"
+MAXIMA = ("longest_silence_ns",)
+"""The figures of a stream that was found which are those of all its sessions together."""
 SAME = "="
 RATE, COUNT, DURATION = "rate", "count", "duration"
 MEASURES: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -76,6 +86,20 @@ class ComparedStream:
     def name(self) -> str:
         return f"{self.traffic}: {self.from_host} to {self.to_host}"
 
+    @property
+    def is_found(self) -> bool:
+        """Whether no scenario names the stream."""
+        return all(row is None or row.found_stream is not None for row in self.rows)
+
+    @property
+    def lost_most(self) -> int:
+        """The largest number of frames that were lost in a run."""
+        return max((row.lost_frames or 0 for row in self.rows if row is not None), default=0)
+
+    def brief_cells(self) -> list[str]:
+        """Return one text for each run, with its most important figures."""
+        return [UNKNOWN if row is None else _brief(row) for row in self.rows]
+
     def cells(self) -> Iterator[tuple[str, list[str]]]:
         """Yield the title of each figure, with a list of texts: the figure in each run and, if
         known, its difference from the first run.
@@ -125,9 +149,48 @@ class ComparedStream:
 
 def compared_streams(runs: Sequence[ComparedRun]) -> list[ComparedStream]:
     """Return the streams of all compared runs, in the order in which they first occur."""
-    by_run = [{(row.traffic, row.from_host, row.to_host): row for row in run.rows} for run in runs]
+    by_run = [_by_name(run.rows) for run in runs]
     names = dict.fromkeys(name for rows in by_run for name in rows)
     return [ComparedStream(*name, tuple(rows.get(name) for rows in by_run)) for name in names]
+
+
+def _by_name(rows: Sequence[ResultRow]) -> dict[tuple[str, str, str], ResultRow]:
+    found: dict[tuple[str, str, str], ResultRow] = {}
+    for row in rows:
+        if row.found_stream is not None:
+            row = replace(row, traffic=f"stream-{row.found_stream}")
+        name = row.traffic, row.from_host, row.to_host
+        is_session = row.found_stream is not None and name in found
+        found[name] = _together(found[name], row) if is_session else row
+    return found
+
+
+def _together(one: ResultRow, other: ResultRow) -> ResultRow:
+    """Return the figures of two sessions of a stream, as far as those of both are known."""
+    made: dict[str, Any] = {}
+    for names, combine in ((SUMS, operator.add), (MAXIMA, max)):
+        for name in names:
+            pair = getattr(one, name), getattr(other, name)
+            if None not in pair:
+                made[name] = combine(*pair)
+    head = one.traffic, one.from_host, one.to_host, one.found_stream
+    return ResultRow(*head, **made)
+
+
+def found_first(
+    streams: Sequence[ComparedStream],
+) -> tuple[list[ComparedStream], list[ComparedStream], list[ComparedStream]]:
+    """Return the streams that the scenarios name, and those of the others to show, which lost most,
+    and not to show.
+    """
+    named = [each for each in streams if not each.is_found]
+    found = sorted((each for each in streams if each.is_found), key=lambda each: -each.lost_most)
+    return named, found[:FOUND_MAX], found[FOUND_MAX:]
+
+
+def rows_of(streams: Sequence[ComparedStream]) -> list[ResultRow]:
+    """Return the rows of all runs."""
+    return [row for each in streams for row in each.rows if row is not None]
 
 
 def different_parameters(runs: Sequence[ComparedRun]) -> list[ComparedParameter]:
@@ -167,6 +230,11 @@ def comparison_document(runs: Sequence[ComparedRun]) -> dict[str, Any]:
 def _run_document(run: ComparedRun) -> dict[str, str]:
     unknown = {"parameters_unknown": run.unknown} if run.unknown else {}
     return {"name": run.name, "outcome": run.outcome, **unknown}
+
+
+def _brief(row: ResultRow) -> str:
+    lost = UNKNOWN if row.lost_frames is None else f"{row.lost_frames:,}"
+    return f"{lost} lost, silent for {duration(row.longest_silence_ns)}"
 
 
 def _text(kind: str, change: float | None, old: float | None) -> str:

@@ -86,14 +86,19 @@ class Observations:
     interruptions: list[Interruption] = field(default_factory=list)
     sentences: list[str] = field(default_factory=list)
     "Sentences about publications, streams with several subscribers, observed streams, and links."
-    details: list[str] = field(default_factory=list)
-    "Sentences about each observed stream, if those above summarize them. They are not shown."
     readers: list[ReaderObservations] = field(default_factory=list)
+    details: list[str] = field(default_factory=list)
+    "Sentences about each observed stream, if `sentences` summarize them. They are not shown."
 
     @property
     def all_sentences(self) -> list[str]:
         """All sentences, in the order in which they are shown."""
         return [*(text for each in self.readers for text in each.sentences), *self.sentences]
+
+    @property
+    def title(self) -> str:
+        """The title of the sentences. What applications read of observed streams is unknown."""
+        return f"what the {'application' if self.readers else 'hosts'} saw"
 
     def as_document(self) -> dict[str, Any]:
         return asdict(self)

@@ -14,6 +14,8 @@ from windtunnel.harness.artifact.rate_text import rate_text
 UNKNOWN = "-"
 NS_PER_MS = 1e6
 NS_PER_S = 1e9
+FOUND_MAX = 8
+"""Maximum number of rows of streams that the captures show. The others are counted."""
 PACE_SHARE_MIN = 0.98
 """Minimum share of its pace that a stream reaches if nothing else limits it."""
 
@@ -25,6 +27,8 @@ class ResultRow:
     traffic: str
     from_host: str
     to_host: str
+    found_stream: int | None = None
+    "Stream id, if the scenario does not name the stream: the captures show it (`observe: all`)."
     published_messages: int | None = None
     "Messages that the publication accepted."
     delivered_messages: int | None = None
@@ -92,6 +96,12 @@ class ResultRow:
         """Whether the stream has a pace and kept it."""
         reached, asked = self.reached_bytes_per_s, self.asked_bytes_per_s
         return bool(reached and asked) and (reached or 0) >= PACE_SHARE_MIN * (asked or 0)
+
+    @property
+    def is_eventful(self) -> bool:
+        """Whether frames of the stream were lost, sent again or requested, or it was named."""
+        events = self.lost_frames, self.resent_frames, self.naks
+        return self.found_stream is None or any(events)
 
     def main_causes(self) -> str:
         """Return the causes of at least 1 % of the stalled time as text."""
@@ -164,6 +174,38 @@ def known_cells(rows: Sequence[ResultRow]) -> tuple[list[str], list[list[str]]]:
     texts = [[text for _, text in row.cells()] for row in rows]
     known = [at for at in range(len(titles)) if any(each[at].strip("- /") for each in texts)]
     return [titles[at] for at in known], [[each[at] for at in known] for each in texts]
+
+
+def shown_first(rows: Sequence[ResultRow]) -> tuple[list[ResultRow], list[ResultRow]]:
+    """Return the rows to show, and the others: if many streams were found in the captures, those
+    without events, and all but the ones that lost most. Streams that the scenario names are shown.
+    """
+    found = [row for row in rows if row.found_stream is not None]
+    if len(found) <= FOUND_MAX:
+        return list(rows), []
+    eventful = sorted((row for row in found if row.is_eventful), key=_events, reverse=True)
+    kept = {id(row) for row in eventful[:FOUND_MAX]}
+    shown = [row for row in rows if row.found_stream is None or id(row) in kept]
+    return shown, [row for row in found if id(row) not in kept]
+
+
+def _events(row: ResultRow) -> tuple[int, int, int]:
+    return row.lost_frames or 0, row.resent_frames or 0, row.naks or 0
+
+
+def rest_text(rows: Sequence[ResultRow], count: int | None = None) -> str:
+    """Return the figures of many rows as one line. They are of `count` streams, or of one each."""
+    text = f"{counted(len(rows) if count is None else count, 'more stream')}: "
+    known = [row for row in rows if row.lost_frames is not None]
+    lost, resent, naks = (sum(each) for each in zip(*map(_events, rows), strict=True))
+    text += f"{counted(lost, 'frame')} lost"
+    if len(known) < len(rows):
+        text += f" (unknown of {len(rows) - len(known)})"
+    text += f", {resent:,} sent again, {counted(naks, 'NAK')}"
+    silent = max(rows, key=lambda row: row.longest_silence_ns or 0)
+    if silent.longest_silence_ns:
+        text += f"; longest silence {duration(silent.longest_silence_ns)} ({silent.traffic})"
+    return text
 
 
 def duration(value_ns: int | None) -> str:

@@ -16,9 +16,17 @@ from windtunnel.harness.artifact.run.comparison import (
     ComparedRun,
     compared_streams,
     different_parameters,
+    found_first,
+    rows_of,
 )
 from windtunnel.harness.artifact.run.observed import Observations
-from windtunnel.harness.artifact.run.result_row import UNKNOWN, ResultRow, known_cells
+from windtunnel.harness.artifact.run.result_row import (
+    UNKNOWN,
+    ResultRow,
+    known_cells,
+    rest_text,
+    shown_first,
+)
 from windtunnel.harness.cli.render.table import printable
 
 INDENT = "    "
@@ -32,12 +40,17 @@ SENTENCES_MAX = 12
 
 
 def result_lines(rows: Sequence[ResultRow], width: int | None = None) -> Iterator[str]:
-    """Yield the lines of a run's results table. The default for `width` is the width of the
-    terminal.
+    """Yield the lines of a run's results table, and a line for the streams that are not in it. The
+    default for `width` is the width of the terminal.
     """
-    if not rows:
-        return
-    known, texts = known_cells(rows)
+    rows, others = shown_first(rows)
+    yield from _row_lines(rows, width)
+    if others:
+        yield f"{INDENT}{printable(rest_text(others))}: see --json"
+
+
+def _row_lines(rows: Sequence[ResultRow], width: int | None) -> Iterator[str]:
+    known, texts = known_cells(rows) if rows else ([], [])
     if not known:
         return
     columns = [
@@ -60,7 +73,7 @@ def observation_lines(observed: Observations, width: int | None = None) -> Itera
     if not sentences:
         return
     width = width or _terminal_width()
-    yield f"{INDENT}what the application saw"
+    yield f"{INDENT}{observed.title}"
     for sentence in sentences[:SENTENCES_MAX]:
         yield from textwrap.wrap(
             printable(sentence),
@@ -77,7 +90,8 @@ def comparison_lines(runs: Sequence[ComparedRun], width: int | None = None) -> I
     stream, with a column for each run.
     """
     yield from _parameter_lines(runs, width)
-    for stream in compared_streams(runs):
+    named, found, others = found_first(compared_streams(runs))
+    for stream in named:
         yield printable(stream.name)
         cells = list(stream.cells())
         titles = ["", "verdict", *(title for title, _ in cells)]
@@ -86,6 +100,15 @@ def comparison_lines(runs: Sequence[ComparedRun], width: int | None = None) -> I
             for index, run in enumerate(runs)
         ]
         yield from _tables(titles, columns, width)
+    if found:
+        yield "streams that the captures show"
+        columns = [
+            [printable(run.name), *(each.brief_cells()[index] for each in found)]
+            for index, run in enumerate(runs)
+        ]
+        yield from _tables(["", *(printable(each.name) for each in found)], columns, width)
+    if others:
+        yield f"{INDENT}{printable(rest_text(rows_of(others), len(others)))}: see --json"
 
 
 def _parameter_lines(runs: Sequence[ComparedRun], width: int | None) -> Iterator[str]:

@@ -120,6 +120,7 @@ def _row(evidence: Evidence, case: Case, of: ObservedWire) -> ResultRow:
         of.flow.id,
         of.flow.from_host,
         of.flow.to_host,
+        found_stream=of.flow.stream_id if of.flow.found else None,
         longest_silence_ns=int(silences_ns.max()) if len(silences_ns) else None,
         **link_figures(gaps),
         **arrival_figures(wire),

@@ -12,6 +12,7 @@ from tests.unit.reports.synthetic_suite import RunParameters, make_run, make_sui
 from tests.unit.reports.test_matrix_page import write
 from windtunnel.harness.artifact.documents import write_document
 from windtunnel.harness.artifact.run.manifest import Manifest
+from windtunnel.harness.artifact.run.result_row import FOUND_MAX
 from windtunnel.harness.artifact.run_dir import RunDir, SuiteDir
 from windtunnel.reports.charts import comparison_document
 from windtunnel.reports.compare_page import write_comparison
@@ -44,6 +45,36 @@ def test_a_suite_with_several_seeds_shows_a_comparison(tmp_path: Path) -> None:
     assert "102 for 9 gaps (11.3 each) (+2)</td>" in text
     assert 'data-series="series-compared-0"' in text
     assert 'id="series-compared-0"' in text
+
+
+def test_streams_that_no_scenario_names_are_compared_in_one_table(tmp_path: Path) -> None:
+    suite = suite_of(tmp_path / "suite", 2)
+    for number, run in enumerate(suite.runs()):
+        rows = [
+            replace(FIRST, traffic=f"stream-{stream} session {number}", found_stream=stream)
+            for stream in range(FOUND_MAX + 1)
+        ]
+        document = verdict_document("PASS") | {"results": [row.as_document() for row in rows]}
+        write_document(run.verdict, document)
+    text = write_suite_report(suite.path).read_text(encoding="utf-8")
+    compared = text.partition("Comparison of mine")[2].partition('id="run-0"')[0]
+    assert compared.count("<table") == 1
+    assert compared.count(">10 lost, silent for 80 ms<") == 2 * FOUND_MAX
+    assert "1 more stream: 20 frames lost, 20 sent again, 24 NAKs" in compared
+    shown = text.partition('id="run-0"')[2]
+    assert "More streams" in shown
+    assert "1 more stream: 10 frames lost, 10 sent again, 12 NAKs" in shown
+
+
+def test_a_session_of_an_observed_stream_of_one_run_only_is_not_drawn(tmp_path: Path) -> None:
+    run = RunDir(tmp_path / "one")
+    make_run(run, "mine", SMALL, "PASS")
+    series = read_series(run)
+    for stream in series.streams:
+        stream.observed = True
+    other = replace(series, streams=[replace(each, traffic_id="x") for each in series.streams])
+    assert comparison_document([("one", series), ("two", other)])["streams"] == []
+    assert len(comparison_document([("one", series), ("two", series)])["streams"]) == 2
 
 
 def test_a_suite_of_different_scenarios_shows_none(tmp_path: Path) -> None:

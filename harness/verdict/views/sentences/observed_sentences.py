@@ -42,10 +42,10 @@ def observed_sentences(
     case: Case, observed: Sequence[ObservedWire], happened: Sequence[Interruption], start_ns: int
 ) -> tuple[list[str], list[str]]:
     """Return the sentences to show, and those about each stream that they summarize."""
-    by_event: dict[str, list[Silence]] = {}
+    by_event: dict[str, list[Silence]] = {each.id: [] for each in happened}
     for each in observed:
         for found in _silences(case, each, happened, start_ns):
-            by_event.setdefault(found.event.id, []).append(found)
+            by_event[found.event.id].append(found)
     shown, details = [], []
     for silences in by_event.values():
         texts = [each.text for each in silences]

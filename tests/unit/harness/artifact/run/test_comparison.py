@@ -11,8 +11,10 @@ from windtunnel.harness.artifact.run.comparison import (
     compared_streams,
     comparison_document,
     different_parameters,
+    found_first,
 )
-from windtunnel.harness.artifact.run.result_row import ResultRow
+from windtunnel.harness.artifact.run.result_row import FOUND_MAX, ResultRow
+from windtunnel.harness.cli.render.results_table import comparison_lines
 
 FIRST = ResultRow(
     "prices", "a", "b",
@@ -107,3 +109,34 @@ def test_the_number_of_parameters_in_the_document_is_bounded():
     runs = [replace(run("one", FIRST), parameters=many), replace(run("two"), parameters={})]
     document = comparison_document(runs)
     assert (len(document["parameters"]), document["parameters_left_out"]) == (256, 44)
+
+
+def found(name: str, stream: int, lost: int, silence_s: int, **figures) -> ResultRow:
+    return ResultRow(
+        name, "a", "b", found_stream=stream, lost_frames=lost, lost_bytes=64 * lost,
+        longest_silence_ns=silence_s * 10**9, **figures,
+    )  # fmt: skip
+
+
+def test_the_sessions_of_a_found_stream_are_compared_together():
+    first = run("one", found("stream-7 session 1", 7, 2, 3, reached_bytes_per_s=9.0, naks=2),
+                found("stream-7 session 2", 7, 3, 1, reached_bytes_per_s=9.0))  # fmt: skip
+    second = run("two", found("stream-7-a-b", 7, 1, 2))
+    (stream,) = compared_streams([first, second])
+    assert (stream.name, stream.is_found) == ("stream-7: a to b", True)
+    assert stream.rows == (found("stream-7", 7, 5, 3), found("stream-7", 7, 1, 2))
+    assert stream.brief_cells() == ["5 lost, silent for 3.00 s", "1 lost, silent for 2.00 s"]
+    assert stream.differences()[1]["lost_frames"] == -4
+
+
+def test_of_many_found_streams_those_that_lost_most_are_shown():
+    rows = [found(f"stream-{number}", number, number, 1) for number in range(FOUND_MAX + 2)]
+    streams = compared_streams([run("one", FIRST, *rows)])
+    named, shown, others = found_first(streams)
+    assert [each.traffic for each in named] == ["prices"]
+    assert [each.lost_most for each in shown] == list(range(FOUND_MAX + 1, 1, -1))
+    assert [each.lost_most for each in others] == [1, 0]
+    lines = list(comparison_lines([run("one", FIRST, *rows)], 200))
+    assert "streams that the captures show" in lines
+    text = "2 more streams: 1 frame lost, 0 sent again, 0 NAKs; longest silence 1.00 s (stream-"
+    assert lines[-1].strip().startswith(text)

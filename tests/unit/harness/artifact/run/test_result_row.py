@@ -5,7 +5,14 @@ from dataclasses import replace
 import pytest
 
 from windtunnel.harness.artifact.run.observed import Observations, ReaderObservations
-from windtunnel.harness.artifact.run.result_row import ResultRow, duration, known_cells
+from windtunnel.harness.artifact.run.result_row import (
+    FOUND_MAX,
+    ResultRow,
+    duration,
+    known_cells,
+    rest_text,
+    shown_first,
+)
 from windtunnel.harness.cli.render.results_table import (
     SENTENCES_MAX,
     observation_lines,
@@ -87,6 +94,49 @@ def test_a_stream_is_a_column_and_many_subscribers_are_lines():
         # A screen has 24 lines. By columns, seven subscribers would take 36 or more.
         assert len(lines) < 24
         assert max(map(len, (heading, *lines))) <= 80
+
+
+def found(lost: int, name: int, **figures) -> ResultRow:
+    row = ResultRow(
+        f"stream-{name}", "a", "b", found_stream=name, lost_frames=lost, lost_bytes=lost
+    )
+    return replace(row, resent_frames=lost, naks=lost, **figures)
+
+
+def test_of_many_found_streams_those_with_events_are_shown():
+    named = ResultRow("orders", "a", "b", lost_frames=0)
+    rows = [found(0, name, longest_silence_ns=name * 10**9) for name in range(1, FOUND_MAX)]
+    few = [named, *rows, found(3, 90)]
+    assert shown_first(few) == (few, [])
+    many = [*few, found(2, 91)]
+    shown, others = shown_first(many)
+    assert shown == [named, found(3, 90), found(2, 91)]
+    assert others == rows
+    assert rest_text(others) == (
+        "7 more streams: 0 frames lost, 0 sent again, 0 NAKs; longest silence 7.00 s (stream-7)"
+    )
+    *_, last = result_lines(many, 80)
+    assert last == f"    {rest_text(others)}: see --json"
+
+
+def test_of_found_streams_with_events_those_that_lost_most_are_shown():
+    rows = [found(lost, lost) for lost in range(1, FOUND_MAX + 4)]
+    shown, others = shown_first(rows)
+    assert shown == rows[3:]
+    unknown = replace(rows[0], lost_frames=None)
+    assert rest_text(others) == "3 more streams: 6 frames lost, 6 sent again, 6 NAKs"
+    text = rest_text([unknown, *others[1:]])
+    assert text == "3 more streams: 5 frames lost (unknown of 1), 6 sent again, 6 NAKs"
+
+
+def test_streams_that_the_scenario_names_are_all_shown():
+    rows = [ResultRow(f"s{number}", "a", "b", lost_frames=0) for number in range(2 * FOUND_MAX)]
+    assert shown_first(rows) == (rows, [])
+
+
+def test_of_observed_streams_it_is_unknown_what_the_applications_saw():
+    (heading, _) = observation_lines(Observations(sentences=["s1 at b: no new data"]), 80)
+    assert heading.strip() == "what the hosts saw"
 
 
 def test_sentences_are_wrapped_and_the_terminal_shows_only_the_first_ones():
