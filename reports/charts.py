@@ -8,32 +8,68 @@ marks.
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from windtunnel.harness.artifact.run.observed import Observations
 from windtunnel.reports.counter_lines import Line
-from windtunnel.reports.decimate import kept_indices
+from windtunnel.reports.decimate import fair_limit, kept_indices, level_indices
 from windtunnel.reports.marks import KINDS, Marks
 from windtunnel.reports.series import RunSeries, StreamSeries
 
 POINTS_PER_LINE_MAX = 20_000
 MARKS_PER_KIND_MAX = 20_000
+POINTS_MAX = 1_000_000
+MARKS_MAX = 500_000
+"""Maximum number of points and marks on a page. A point takes 2 to 4 bytes, a mark up to 10."""
 COMPARED_MAX = 4_000
-"""Maximum number of points per line in a comparison, which has the lines of several runs."""
+COMPARED_POINTS_MAX = 200_000
+"""Maximum number of points per line, and of all lines, in a comparison of several runs."""
 SENT = "snd-pos"
 COMPARED = {"lines": (SENT, "sub-pos"), "distances": ("in flight",)}
 """The lines that a comparison shows for each run."""
 NS_PER_MS = 1e6
 
 
+class Limits(NamedTuple):
+    """How many points each line, and how many marks each kind of a stream may have."""
+
+    points: int = POINTS_PER_LINE_MAX
+    marks: int = MARKS_PER_KIND_MAX
+
+
+def limits_of(runs: Sequence[RunSeries]) -> Limits:
+    """Return the limits for a page with the charts of all the given runs."""
+    streams = [stream for series in runs for stream in series.streams]
+    points = [_needed(line) for stream in streams for line in stream.lines + stream.distances]
+    marks = [len(each.time_ns) for stream in streams for each in stream.marks]
+    return Limits(
+        min(POINTS_PER_LINE_MAX, fair_limit(points, POINTS_MAX)),
+        min(MARKS_PER_KIND_MAX, fair_limit(marks, MARKS_MAX)),
+    )
+
+
+def is_reduced(series: RunSeries, limits: Limits) -> bool:
+    """Return whether a line of a run is drawn with fewer points than it has."""
+    lines = (line for stream in series.streams for line in stream.lines + stream.distances)
+    return any(_needed(line) > limits.points for line in lines)
+
+
+def _needed(line: Line) -> int:
+    return len(level_indices(line.value))
+
+
 def chart_document(
-    series: RunSeries, rule_names: list[str], observed: Observations | None = None
+    series: RunSeries,
+    rule_names: list[str],
+    observed: Observations | None = None,
+    limits: Limits | None = None,
 ) -> dict[str, Any]:
     """Return the data of a run's charts as a document. Its numpy arrays are encoded later by the
     module `packing`.
     """
+    limits = limits or Limits()
     observed = observed or Observations()
     is_within = series.start_ns <= observed.start_ns <= series.end_ns
     start_ns = observed.start_ns if is_within else series.start_ns
@@ -53,7 +89,7 @@ def chart_document(
             }
             for each in observed.interruptions
         ],
-        "streams": [_stream(stream, start_ns, series.end_ns) for stream in series.streams],
+        "streams": [_stream(each, start_ns, series.end_ns, limits) for each in series.streams],
     }
 
 
@@ -65,6 +101,7 @@ def comparison_document(runs: Sequence[tuple[str, RunSeries]]) -> dict[str, Any]
     """
     ends_ms = [(series.active_ns[1] - series.active_ns[0]) / NS_PER_MS for _, series in runs]
     streams: dict[str, dict[str, Any]] = {}
+    points_max = _compared_points([series for _, series in runs])
     counts = Counter(
         name for _, series in runs for name in {each.traffic_id for each in series.streams}
     )
@@ -74,11 +111,11 @@ def comparison_document(runs: Sequence[tuple[str, RunSeries]]) -> dict[str, Any]
                 continue
             document = streams.setdefault(
                 stream.traffic_id,
-                _stream(replace(stream, lines=[], distances=[], marks=[]), 0, 0),
+                _stream(replace(stream, lines=[], distances=[], marks=[]), 0, 0, Limits()),
             )
             for key, names in COMPARED.items():
                 document[key] += [
-                    _compared(line, name, index, series.active_ns)
+                    _compared(line, name, index, series.active_ns, points_max)
                     for line in getattr(stream, key)
                     if line.name in names
                 ]
@@ -94,11 +131,26 @@ def comparison_document(runs: Sequence[tuple[str, RunSeries]]) -> dict[str, Any]
     }
 
 
-def _compared(line: Line, run: str, index: int, active_ns: tuple[int, int]) -> dict[str, Any]:
+def _compared_points(runs: Sequence[RunSeries]) -> int:
+    """Return how many points each line of a comparison may have."""
+    lines = [
+        line
+        for series in runs
+        for stream in series.streams
+        for key, names in COMPARED.items()
+        for line in getattr(stream, key)
+        if line.name in names
+    ]
+    return min(COMPARED_MAX, fair_limit([_needed(each) for each in lines], COMPARED_POINTS_MAX))
+
+
+def _compared(
+    line: Line, run: str, index: int, active_ns: tuple[int, int], points_max: int
+) -> dict[str, Any]:
     start_ns, end_ns = active_ns
     shown = line.time_ns <= end_ns
     drawn = _line(
-        Line(line.name, line.time_ns[shown], line.value[shown]), start_ns, end_ns, COMPARED_MAX
+        Line(line.name, line.time_ns[shown], line.value[shown]), start_ns, end_ns, points_max
     )
     dash = {"dash": "dot"} if line.name == SENT else {}
     return {**drawn, "name": f"{line.name} of {run}", "colour": f"run-{index + 1}", **dash}
@@ -113,7 +165,7 @@ def _is_delivered(series: RunSeries) -> bool:
     return True
 
 
-def _stream(stream: StreamSeries, start_ns: int, end_ns: int) -> dict[str, Any]:
+def _stream(stream: StreamSeries, start_ns: int, end_ns: int, limits: Limits) -> dict[str, Any]:
     by_kind = {each.kind: each for each in stream.marks}
     return {
         "traffic": stream.traffic_id,
@@ -121,25 +173,26 @@ def _stream(stream: StreamSeries, start_ns: int, end_ns: int) -> dict[str, Any]:
         "term_length": stream.term_length,
         "initial_term_id": stream.initial_term_id,
         "reliable": stream.reliable,
-        "lines": [_line(line, start_ns, end_ns) for line in stream.lines],
-        "distances": [_line(line, start_ns, end_ns) for line in stream.distances],
-        "marks": [_marks(by_kind[kind], start_ns) for kind in KINDS if kind in by_kind],
+        "lines": [_line(line, start_ns, end_ns, limits.points) for line in stream.lines],
+        "distances": [_line(line, start_ns, end_ns, limits.points) for line in stream.distances],
+        "marks": [
+            _marks(by_kind[kind], start_ns, limits.marks) for kind in KINDS if kind in by_kind
+        ],
     }
 
 
-def _line(
-    line: Line, start_ns: int, end_ns: int, points_max: int = POINTS_PER_LINE_MAX
-) -> dict[str, Any]:
-    kept = kept_indices(line.time_ns, line.value, points_max)
+def _line(line: Line, start_ns: int, end_ns: int, points_max: int) -> dict[str, Any]:
+    kept = level_indices(line.value)
+    kept = kept[kept_indices(line.time_ns[kept], line.value[kept], points_max)]
     # Samples are written only when a value changes, so the last value is valid until the run's end.
     time_ns = np.append(line.time_ns[kept], end_ns)
     value = np.append(line.value[kept], line.value[-1])
     return {"name": line.name, "t": (time_ns - start_ns) / NS_PER_MS, "v": value}
 
 
-def _marks(marks: Marks, start_ns: int) -> dict[str, Any]:
+def _marks(marks: Marks, start_ns: int, marks_max: int) -> dict[str, Any]:
     count = len(marks.time_ns)
-    step = max(1, -(-count // MARKS_PER_KIND_MAX))
+    step = max(1, -(-count // max(1, marks_max)))
     return {
         "kind": marks.kind,
         "count": count,

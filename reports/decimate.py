@@ -8,10 +8,33 @@ of a plateau would extend across it. The page decimates again to fit its width a
 module limits the page's size.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
 KEPT_PER_BUCKET = 6
+
+
+def fair_limit(counts: Sequence[int], total_max: int) -> int:
+    """Return how many items each of several sets may keep so that they have at most `total_max`
+    together. Small sets keep all of theirs.
+    """
+    left = total_max
+    ascending = sorted(counts)
+    for index, count in enumerate(ascending):
+        share = left // (len(ascending) - index)
+        if count > share:
+            return share
+        left -= count
+    return total_max
+
+
+def level_indices(value: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the indices of the points that a line needs: not those between two equal values."""
+    needed = np.ones(len(value), dtype=np.bool_)
+    needed[1:-1] = (value[1:-1] != value[:-2]) | (value[1:-1] != value[2:])
+    return np.flatnonzero(needed)
 
 
 def kept_indices(

@@ -20,7 +20,7 @@ from windtunnel.harness.artifact.run.suite import Suite
 from windtunnel.harness.artifact.run.verdict import observations_of
 from windtunnel.harness.artifact.run_dir import RunDir, SuiteDir
 from windtunnel.reports import observed, tables
-from windtunnel.reports.charts import chart_document
+from windtunnel.reports.charts import Limits, chart_document, is_reduced, limits_of
 from windtunnel.reports.comparison import comparisons
 from windtunnel.reports.evidence import RunDocuments, read_run, read_suite, worst
 from windtunnel.reports.finding_tables import findings
@@ -30,6 +30,7 @@ from windtunnel.reports.html import (
     badge,
     element,
     joined,
+    number,
     page,
     page_header,
     text,
@@ -84,6 +85,7 @@ def _page(
     suite: Suite | None,
     runs: list[tuple[RunDocuments, RunSeries | None, str]],
 ) -> str:
+    limits = limits_of([series for _, series, _ in runs if series is not None])
     body = joined(
         [
             _header(folder, suite, [run for run, _, _ in runs]),
@@ -94,7 +96,7 @@ def _page(
                         *sweeps([(run, anchor) for run, _, anchor in runs]),
                         _overview(suite, runs),
                         *comparisons([(run, series) for run, series, _ in runs]),
-                        *(_run(folder, *each) for each in runs),
+                        *(_run(folder, *each, limits) for each in runs),
                     ]
                 ),
             ),
@@ -133,7 +135,9 @@ def _header(folder: SuiteDir, suite: Suite | None, runs: list[RunDocuments]) -> 
     return page_header("Windtunnel", worst([run.outcome for run in runs]), facts)
 
 
-def _run(folder: SuiteDir, run: RunDocuments, series: RunSeries | None, anchor: str) -> Markup:
+def _run(
+    folder: SuiteDir, run: RunDocuments, series: RunSeries | None, anchor: str, limits: Limits
+) -> Markup:
     notes = [*run.notes, *(series.notes if series else [])]
     parts: list[object] = [
         element(
@@ -150,7 +154,7 @@ def _run(folder: SuiteDir, run: RunDocuments, series: RunSeries | None, anchor: 
         element("ul", joined(element("li", note) for note in notes), class_="notes")
         if notes
         else "",
-        _chart(run, series, anchor),
+        _chart(run, series, anchor, limits),
         observed.lists(run),
         _captures(folder, run),
         findings(run),
@@ -168,7 +172,7 @@ def _errors(run: RunDocuments) -> Markup:
     return element("ul", joined(element("li", each) for each in errors), class_="notes broken")
 
 
-def _chart(run: RunDocuments, series: RunSeries | None, anchor: str) -> Markup:
+def _chart(run: RunDocuments, series: RunSeries | None, anchor: str, limits: Limits) -> Markup:
     if series is None:
         return element(
             "p",
@@ -182,10 +186,23 @@ def _chart(run: RunDocuments, series: RunSeries | None, anchor: str) -> Markup:
         )
     if not series.streams:
         return Markup("")
-    document = chart_document(series, run.rule_names(), observations_of(run.verdict))
+    document = chart_document(series, run.rule_names(), observations_of(run.verdict), limits)
     document["frame_names"] = {str(code): name for code, name in NAMES.items()}
     place = element("div", "loading chart …", class_="chart", data_series=f"series-{anchor}")
-    return joined([place, packed(f"series-{anchor}", pack(document))])
+    hint = _left_out(run, series, limits)
+    return joined([place, hint, packed(f"series-{anchor}", pack(document))])
+
+
+def _left_out(run: RunDocuments, series: RunSeries, limits: Limits) -> Markup:
+    """Return how many points a line has, if that is not all, and the command that draws more."""
+    if not is_reduced(series, limits):
+        return Markup("")
+    parts: list[object] = [
+        f"To keep the page small, a line has at most {number(limits.points)} points"
+    ]
+    if limits_of([series]) != limits:
+        parts += [". With more of them: ", element("code", _command("report", run))]
+    return element("p", joined(parts), class_="hint")
 
 
 def _captures(folder: SuiteDir, run: RunDocuments) -> Markup:

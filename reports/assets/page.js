@@ -25,18 +25,44 @@ const Page = (() => {
     return new Response(stream).arrayBuffer();
   }
 
+  /** The columns of a document: words whose bytes are stored lowest first, all of one rank together. */
+  class Columns {
+    constructor(planes) {
+      const count = planes.length / 8;
+      const bytes = new Uint8Array(planes.length);
+      for (let rank = 0; rank < 8; rank++) {
+        for (let word = 0; word < count; word++) {
+          bytes[8 * word + rank] = planes[rank * count + word];
+        }
+      }
+      this.floats = new Float64Array(bytes.buffer);
+      this.low = new Uint32Array(bytes.buffer);
+      this.high = new Int32Array(bytes.buffer);
+    }
+
+    column({ at, count, per }) {
+      if (per === 0) return this.floats.subarray(at, at + count);
+      const values = new Float64Array(count);
+      let sum = 0;
+      for (let index = 0; index < count; index++) {
+        const word = 2 * (at + index);
+        sum += this.high[word + 1] * 2 ** 32 + this.low[word];
+        values[index] = sum / per;
+      }
+      return values;
+    }
+  }
+
   /** Unpack a document that reports/packing.py packed. */
   async function unpack(text) {
     const buffer = await inflate(text);
     const length = new DataView(buffer).getUint32(0, true);
     const header = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, length)));
-    const columns = new Float64Array(buffer, Math.ceil((4 + length) / 8) * 8);
+    const columns = new Columns(new Uint8Array(buffer, Math.ceil((4 + length) / 8) * 8));
     const filled = (value) => {
       if (Array.isArray(value)) return value.map(filled);
       if (value === null || typeof value !== "object") return value;
-      if ("at" in value && "count" in value && Object.keys(value).length === 2) {
-        return columns.subarray(value.at, value.at + value.count);
-      }
+      if ("at" in value && "count" in value && "per" in value) return columns.column(value);
       return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, filled(each)]));
     };
     return filled(header);

@@ -5,7 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.naive.decimate import peaks_lost
-from windtunnel.reports.decimate import KEPT_PER_BUCKET, kept_indices
+from windtunnel.reports.decimate import (
+    KEPT_PER_BUCKET,
+    fair_limit,
+    kept_indices,
+    level_indices,
+)
 
 
 def test_few_points_are_all_kept() -> None:
@@ -45,3 +50,21 @@ def test_a_plateau_keeps_both_ends() -> None:
     kept = kept_indices(time_ns, value, 600)
     assert {54_321, 54_322} <= set(kept.tolist())
     assert len(kept) <= 600
+
+
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=60))
+def test_a_line_without_its_level_points_has_the_same_values(value: list[int]) -> None:
+    times = np.arange(len(value))
+    kept = level_indices(np.array(value))
+    assert np.array_equal(np.interp(times, times[kept], np.array(value)[kept]), value)
+    assert all(len({*value[at - 1 : at + 2]}) > 1 for at in kept[1:-1].tolist())
+
+
+@given(st.lists(st.integers(0, 100), max_size=20), st.integers(0, 500))
+def test_sets_keep_as_many_items_as_fit_together(counts: list[int], total: int) -> None:
+    def kept(limit: int) -> int:
+        return sum(min(count, limit) for count in counts)
+
+    limit = fair_limit(counts, total)
+    assert kept(limit) <= total
+    assert kept(limit + 1) > total or kept(limit) == sum(counts)

@@ -112,6 +112,16 @@ def test_texts_are_escaped(tmp_path: Path) -> None:
     assert "&lt;script&gt;alert" in text
 
 
+def test_a_page_with_fewer_points_than_a_run_has_says_so(tmp_path: Path, monkeypatch) -> None:
+    suite = make_suite(tmp_path / "suite", SMALL, ("PASS", "PASS"))
+    assert "To keep the page small" not in write_suite_report(suite.path).read_text("utf-8")
+    monkeypatch.setattr("windtunnel.reports.charts.POINTS_MAX", 200)
+    _, reader = read(write_suite_report(suite.path))
+    section = " ".join(reader.sections["run-0"].split())
+    assert "To keep the page small, a line has at most " in section
+    assert f"windtunnel report {suite.runs()[0].path}" in section
+
+
 def observe(run: RunDir, observations: Observations) -> None:
     document = read_document(run.verdict)
     assert document is not None

@@ -16,7 +16,13 @@ from tests.unit.reports.synthetic_suite import (
 )
 from windtunnel.harness.artifact.run_dir import RunDir
 from windtunnel.harness.scenario.resolved.case import Case, HostCase, LinkCase
-from windtunnel.reports.charts import MARKS_PER_KIND_MAX, POINTS_PER_LINE_MAX, chart_document
+from windtunnel.reports.charts import (
+    MARKS_PER_KIND_MAX,
+    POINTS_PER_LINE_MAX,
+    chart_document,
+    is_reduced,
+    limits_of,
+)
 from windtunnel.reports.counter_lines import Line
 from windtunnel.reports.marks import Marks
 from windtunnel.reports.series import RunSeries, StreamSeries, read_series
@@ -141,6 +147,25 @@ def test_a_chart_has_a_limited_number_of_points() -> None:
     assert len(drawn["lines"][0]["t"]) <= POINTS_PER_LINE_MAX + 1
     assert len(drawn["marks"][0]["t"]) <= MARKS_PER_KIND_MAX
     assert drawn["marks"][0]["count"] == 50_000
+
+
+def test_the_charts_of_a_page_have_a_limited_number_of_points(monkeypatch) -> None:
+    monkeypatch.setattr("windtunnel.reports.charts.POINTS_MAX", 10_000)
+    lines = [Line("snd-pos", column(count), column(count)) for count in (100, 9_000, 9_000)]
+    runs = [
+        RunSeries([StreamSeries(name, 1, 65536, 0, True, lines, [], [])]) for name in ("t", "u")
+    ]
+    limits = limits_of(runs)
+    drawn = [
+        len(line["t"]) - 1
+        for run in runs
+        for line in chart_document(run, [], limits=limits)["streams"][0]["lines"]
+    ]
+    assert drawn[0] == 100
+    assert 5_000 < sum(drawn) <= 10_000
+    assert is_reduced(runs[0], limits)
+    assert not is_reduced(RunSeries([]), limits)
+    assert limits_of(runs[:1]).points > limits.points
 
 
 def test_chart_times_are_milliseconds_from_the_first_event() -> None:
