@@ -17,10 +17,10 @@ import numpy as np
 
 from windtunnel.harness.artifact.middlebox.frame_class import SETUP
 from windtunnel.harness.dissect.capture.pcap import sent_by, sent_to
-from windtunnel.harness.dissect.frames.flow import heartbeats, of_stream, positional
+from windtunnel.harness.dissect.frames.flow import heartbeats, positional
 from windtunnel.harness.dissect.frames.frames import FRAME, Frames
 from windtunnel.harness.dissect.frames.layout import FLAG_END_OF_STREAM
-from windtunnel.harness.dissect.frames.route import of_port, within
+from windtunnel.harness.dissect.frames.route import of_port, to_group, within
 from windtunnel.harness.scenario.applications.observe import OBSERVED_MAX
 from windtunnel.harness.scenario.applications.observed_case import found_case
 from windtunnel.harness.scenario.resolved.case import Case, TrafficCase
@@ -67,28 +67,41 @@ def found_flows(case: Case, frames_of: FramesOf) -> Iterator[tuple[int, str, str
 
 
 def observed_sessions(case: Case, flow: TrafficCase, frames: Frames | None) -> list[TrafficCase]:
-    """Return a flow for each session of an observed stream whose SETUPs are in the sender's
-    capture, in order: if the stream was found, only those to the receiver, and one for each of its
-    ports and for each publication. The flow's id names what there are several of.
+    """Return a flow for each session of an observed stream whose SETUPs to the receiver are in the
+    sender's capture, in order, for each of its ports, and for each publication. The flow's id names
+    what there are several of.
+
+    The channel of a stream that the case names is not that of its sessions at other ports, such as
+    those of replays.
     """
-    setups = setups_sent(frames, case.address(flow.from_host))
-    setups = setups[setups["stream_id"] == flow.stream_id]
-    if frames is None or not flow.found:
-        sessions = list(dict.fromkeys(setups["session_id"].tolist()))
-        return [_session(flow, each, len(sessions)) for each in sessions]
-    setups = setups[sent_to(setups, case.address(flow.to_host)) & (setups["destination_port"] > 0)]
+    if frames is None:
+        return []
+    sent = _to_receiver(case, flow, frames)
+    sent = sent[sent["stream_id"] == flow.stream_id]
+    setups = setups_sent(sent, case.address(flow.from_host))
+    setups = setups[setups["destination_port"] > 0]
     paths = list(dict.fromkeys(setups[["session_id", "destination_port"]].tolist()))
     ports = Counter(session_id for session_id, _ in paths)
     flows = []
-    sent = frames[sent_by(frames, case.address(flow.from_host))]
-    sent = sent[sent_to(sent, case.address(flow.to_host))]
     for session_id, port in paths:
+        own = sent[(sent["session_id"] == session_id) & (sent["destination_port"] == port)]
         only_port = port if ports[session_id] > 1 else None
         one = _session(flow, session_id, len(paths), only_port)
-        own = of_stream(sent, session_id, flow.stream_id)
-        spans = _publications(own[own["destination_port"] == port])
+        if not ({port, *own["source_port"].tolist()} & {*flow.all_ports}):
+            one = one.model_copy(update={"found": True, "limits": None})
+        spans = _publications(own)
         flows += [_publication(one, number, spans) for number in range(len(spans))]
     return flows
+
+
+def _to_receiver(case: Case, flow: TrafficCase, frames: Frames) -> Frames:
+    """Return the frames from the sender of a stream to its receiver or, if the case names the
+    stream, to a group.
+    """
+    sent = frames[sent_by(frames, case.address(flow.from_host))]
+    is_own = sent_to(sent, case.address(flow.to_host))
+    found: Frames = sent[is_own if flow.found else is_own | to_group(sent)]
+    return found
 
 
 def _session(
@@ -102,16 +115,23 @@ def _session(
 
 def _publications(frames: Frames) -> list[tuple[int, int]]:
     """Return when each publication of a session sent the given frames. One begins with the first
-    SETUP after the end of the one before it, if data follows. There are at most PUBLICATIONS_MAX.
+    SETUP after the end of the one before it, if data follows, or with a SETUP that has another
+    initial term id or term length. There are at most PUBLICATIONS_MAX.
     """
     beats = heartbeats(frames)
     ends_ns = np.sort(beats["time_ns"][(beats["flags"] & FLAG_END_OF_STREAM) != 0])
     last_data_ns = int(positional(frames)["time_ns"].max(initial=0))
-    begins_ns = [0]
-    for setup_ns in np.sort(frames["time_ns"][frames["frame_type"] == SETUP]).tolist():
+    setups = frames[frames["frame_type"] == SETUP]
+    setups = setups[np.argsort(setups["time_ns"], kind="stable")]
+    begins_ns, before = [0], None
+    for setup_ns, *geometry in setups[["time_ns", "initial_term_id", "term_length"]].tolist():
         first, after = np.searchsorted(ends_ns, [begins_ns[-1], setup_ns])
-        if first < after and setup_ns < last_data_ns and len(begins_ns) < PUBLICATIONS_MAX:
+        is_next = first < after and setup_ns < last_data_ns
+        if before is not None and (is_next or geometry != before):
             begins_ns.append(setup_ns)
+        before = geometry
+        if len(begins_ns) == PUBLICATIONS_MAX:
+            break
     return list(itertools.pairwise([*begins_ns, END_OF_TIME_NS]))
 
 

@@ -36,7 +36,7 @@ from windtunnel.harness.dissect.frames.layout import (
     SM_FLAG_SEND_SETUP,
 )
 from windtunnel.harness.dissect.frames.observed_flows import of_publication
-from windtunnel.harness.dissect.frames.route import between, of_port
+from windtunnel.harness.dissect.frames.route import between, of_port, within
 from windtunnel.harness.scenario.resolved.case import Case, TrafficCase
 
 CLOSING_NS = 1_200_000_000
@@ -168,6 +168,7 @@ def _stream_facts(near: Capture, case: Case, traffic: TrafficCase) -> StreamFact
     """
     setups = near.frames[near.frames["frame_type"] == SETUP]
     setups = setups[sent_by(setups, case.address(traffic.from_host))]
+    setups = of_publication(setups, traffic)
     streams = learn_streams(setups[setups["stream_id"] == traffic.stream_id])
     usable = [facts for facts in streams.values() if facts.term_length > 0]
     if traffic.session_id is not None:
@@ -185,6 +186,10 @@ def _wire(
 ) -> Wire:
     near_frames = of_stream(near.frames, facts.session_id, facts.stream_id)
     far_frames = of_stream(far.frames, facts.session_id, facts.stream_id)
+    if _has_other_positions(near_frames, facts):
+        # Another publication of the session has an image of its own.
+        near_frames = near_frames[within(near_frames, traffic.session_span_ns)]
+        far_frames = far_frames[within(far_frames, traffic.session_span_ns)]
     publisher = case.address(traffic.from_host)
     subscriber = case.address(traffic.to_host)
     sent = near_frames[between(near_frames, publisher, subscriber)]
@@ -218,6 +223,13 @@ def _wire(
             _feedback(near_frames[_from_readers(near_frames, case, traffic)]), facts
         ),
     )
+
+
+def _has_other_positions(frames: Frames, facts: StreamFacts) -> bool:
+    """Return whether a SETUP among the frames of a session leads to other positions."""
+    setups = frames[frames["frame_type"] == SETUP]
+    is_other = setups["initial_term_id"] != facts.initial_term_id
+    return bool((is_other | (setups["term_length"] != facts.term_length)).any())
 
 
 def _from_readers(frames: Frames, case: Case, traffic: TrafficCase) -> NDArray[np.bool_]:
