@@ -26,6 +26,7 @@ from windtunnel.harness.artifact.host.counter_sample import (
 )
 from windtunnel.harness.artifact.records import Records
 from windtunnel.harness.artifact.run_dir import HostDir
+from windtunnel.harness.dissect.driver_files import counter_key
 
 Times = NDArray[np.int64]
 Positions = NDArray[np.int64]
@@ -47,10 +48,14 @@ class Line:
 
 
 def stream_lines(
-    host: HostDir, stream_id: int, session_id: int | None, names: dict[int, str]
+    host: HostDir,
+    stream_id: int,
+    session_id: int | None,
+    names: dict[int, str],
+    port: int | None = None,
 ) -> list[Line]:
     """Return the chart lines of a stream, or of one of its sessions, from one host's counters, in
-    the order of `names`.
+    the order of `names`. Of publications, the port to which they send can be given.
     """
     samples = read_samples(host.counter_samples)
     counters = read_counters(host.counters)
@@ -66,7 +71,7 @@ def stream_lines(
             and _key_i32(each, _KEY_STREAM_ID) == stream_id
             and session_id in (None, _key_i32(each, _KEY_SESSION_ID))
         ]
-        picked = _samples_of(samples, mine)
+        picked = _samples_of(samples, counter_key.to_port(mine, port))
         if len(picked):
             line = Line(name, picked["time_ns"].copy(), picked["value"].copy())
             lines.append(with_plateaus(line, interval_ns))

@@ -213,11 +213,22 @@ def _stream(
     path = case.address(traffic.from_host), case.address(traffic.to_host)
     link = case.link_between(traffic.from_host, traffic.to_host)
     lines: list[Line] = []
-    for host, names in ((traffic.from_host, SENDER_COUNTERS), (traffic.to_host, RECEIVER_COUNTERS)):
+    # The publications of a session have counters of their own, but may share an image.
+    for host, names, port in (
+        (traffic.from_host, SENDER_COUNTERS, traffic.session_port),
+        (traffic.to_host, RECEIVER_COUNTERS, None),
+    ):
         what = f"the counters of {host} for stream {traffic.stream_id}"
         lines += (
             _attempt(
-                series, what, stream_lines, run.host(host), traffic.stream_id, session_id, names
+                series,
+                what,
+                stream_lines,
+                run.host(host),
+                traffic.stream_id,
+                session_id,
+                names,
+                port,
             )
             or []
         )

@@ -10,6 +10,7 @@
 Channels are truncated to the length of the key. Source: specification section 8.
 """
 
+import re
 from collections.abc import Iterable
 
 from windtunnel.harness.artifact.host.counter_sample import CounterFacts
@@ -115,6 +116,7 @@ STREAM_TYPES = frozenset(
 ENDPOINT_TYPES = frozenset({SEND_CHANNEL_STATUS, RECEIVE_CHANNEL_STATUS, DESTINATIONS})
 """Counter types whose key contains a channel endpoint."""
 
+_ENDPOINT_PORT = re.compile(r"[?|]endpoint=[^|]*:(\d{1,5})(?=\||$)")
 STREAM_CHANNEL_AT = 16
 ENDPOINT_CHANNEL_AT = 0
 
@@ -164,6 +166,27 @@ def of_stream(
     key = (session_id, stream_id)
     typed = (counter for counter in counters if counter.type_id == type_id)
     return [counter for counter in typed if session_and_stream(counter) == key]
+
+
+def to_port(counters: Iterable[CounterFacts], port: int | None) -> list[CounterFacts]:
+    """Return those of a session's publication counters that are of a publication to a port, or all
+    if it is None: another one may send the same session to another port, such as a replay. If no
+    channel names the port, it is that of a publication with several destinations.
+    """
+    found = list(counters)
+    if port is None:
+        return found
+    ports = [_endpoint_port(each) for each in found]
+    wanted = port if port in ports else None
+    return [each for each, own in zip(found, ports, strict=True) if own == wanted]
+
+
+def _endpoint_port(counter: CounterFacts) -> int | None:
+    """Return the port of the endpoint in a channel, or None if it has no endpoint, as one with
+    several destinations, or is truncated.
+    """
+    found = _ENDPOINT_PORT.search(channel(counter))
+    return None if found is None else int(found[1])
 
 
 def system_counter(counters: Iterable[CounterFacts], counter_id: int) -> CounterFacts | None:

@@ -39,9 +39,13 @@ class Series:
         return int(self.values[-1])
 
 
-def stream_series(evidence: Evidence, host: str, type_id: int, wire: Wire) -> Series | Missing:
-    """Return a stream's newest counter of a type, with its values over time."""
-    found = _all_series(evidence, host, type_id, wire)
+def stream_series(
+    evidence: Evidence, host: str, type_id: int, wire: Wire, port: int | None = None
+) -> Series | Missing:
+    """Return a stream's newest counter of a type, with its values over time. Of a publication, the
+    port to which it sends can be given.
+    """
+    found = _all_series(evidence, host, type_id, wire, port)
     return found if isinstance(found, Missing) else found[-1]
 
 
@@ -68,7 +72,9 @@ def least_series(evidence: Evidence, host: str, type_id: int, wire: Wire) -> Ser
     )
 
 
-def _all_series(evidence: Evidence, host: str, type_id: int, wire: Wire) -> list[Series] | Missing:
+def _all_series(
+    evidence: Evidence, host: str, type_id: int, wire: Wire, port: int | None = None
+) -> list[Series] | Missing:
     """Return all of a stream's counters of a type over time, in order of creation."""
     counted = evidence.host_counters(host)
     if isinstance(counted, Missing):
@@ -76,6 +82,7 @@ def _all_series(evidence: Evidence, host: str, type_id: int, wire: Wire) -> list
     facts = wire.facts
     name = counter_key.STREAM_NAMES[type_id]
     found = counter_key.of_stream(counted.counters, type_id, facts.session_id, facts.stream_id)
+    found = counter_key.to_port(found, port)
     if not found:
         why = f"has no {name} of session {facts.session_id}, stream {facts.stream_id}"
         return Missing(evidence.name_of(evidence.folder.host(host).counters), why)

@@ -30,9 +30,12 @@ def line(name: str, *points: tuple[int, int]) -> Line:
     return Line(name, np.array(times, dtype=np.int64), np.array(values, dtype=np.int64))
 
 
-def counter(counter_id: int, registration_id: int, stream_id: int, type_id: int) -> CounterFacts:
+def counter(
+    counter_id: int, registration_id: int, stream_id: int, type_id: int, channel: str = ""
+) -> CounterFacts:
     key = registration_id.to_bytes(8, "little") + bytes(4)
-    key += stream_id.to_bytes(4, "little", signed=True) + bytes(96)
+    key += stream_id.to_bytes(4, "little", signed=True)
+    key += len(channel).to_bytes(4, "little") + channel.encode().ljust(92, b"\0")
     return CounterFacts(counter_id, type_id, registration_id, 1, 0, "snd-pos", key.hex(), 0)
 
 
@@ -52,6 +55,22 @@ def test_a_reused_counter_id_is_another_counter(tmp_path: Path) -> None:
     (samples_line,) = stream_lines(host, STREAM, None, {SND_POS: "snd-pos"})
     assert samples_line.time_ns.tolist() == [1, 2, 3]
     assert samples_line.value.tolist() == [32, 32, 96]
+
+
+def test_a_publication_to_another_port_has_counters_of_its_own(tmp_path: Path) -> None:
+    """A replay of a log whose publication has several destinations."""
+    live = counter(7, 100, STREAM, SND_POS, "aeron:udp?control-mode=manual|alias=log")
+    replay = counter(8, 200, STREAM, SND_POS, "aeron:udp?endpoint=10.0.0.3:9003|alias=replay")
+    rows = [(1, 7, SND_POS, 100, 32), (2, 8, SND_POS, 200, 64)]
+    host = make_host(tmp_path, [live, replay], rows)
+
+    def values(port: int | None) -> list[list[int]]:
+        found = stream_lines(host, STREAM, None, {SND_POS: "snd-pos"}, port)
+        return [each.value.tolist() for each in found]
+
+    assert values(9002) == [[32]]
+    assert values(9003) == [[64]]
+    assert values(None) == [[32, 32, 64]]
 
 
 def test_negative_stream_ids_are_found(tmp_path: Path) -> None:

@@ -115,8 +115,10 @@ def observed_back_pressure(
 ) -> Finding:
     """The publication is never at its limit for longer than the scenario says before it goes on."""
     found = all_or_missing(
-        stream_series(evidence, flow.from_host, counter_key.PUBLISHER_LIMIT, wire),
-        stream_series(evidence, flow.from_host, counter_key.PUBLISHER_POSITION, wire),
+        *(
+            stream_series(evidence, flow.from_host, type_id, wire, flow.session_port)
+            for type_id in (counter_key.PUBLISHER_LIMIT, counter_key.PUBLISHER_POSITION)
+        )
     )
     if isinstance(found, Missing):
         return inconclusive(BACK_PRESSURE, found, flow.id)

@@ -155,7 +155,7 @@ def test_back_pressure_lasts_until_the_publication_goes_on(run, monkeypatch):
         counter_key.PUBLISHER_POSITION: [(10, 32), (20, 64), (60, 96), (80, 128)],
     }
     where = "windtunnel.harness.verdict.checks.observed.stream_limits.stream_series"
-    monkeypatch.setattr(where, lambda evidence, host, kind, wire: series(last_ns - 500, made[kind]))
+    monkeypatch.setattr(where, lambda evidence, host, kind, *_: series(last_ns - 500, made[kind]))
     name = "observed_back_pressure"
     found = limited(run, name, back_pressure_most_ns=30)
     assert found.outcome is Outcome.PASS, found.text
