@@ -35,6 +35,8 @@ Act = Literal["pause", "kill", "partition", "impair"]
 ACTS: tuple[Act, ...] = get_args(Act)
 LINK_ACTS = ("partition", "impair")
 IMPAIRMENTS_MAX = 16
+MS = 1_000_000
+"""Drawn times are whole milliseconds, so that they are easy to read."""
 PREFIX = "nemesis-"
 """Prefix of the ids of drawn events. Their numbers follow."""
 
@@ -157,7 +159,9 @@ def drawn_events(
 def _time_ns(seed: int, index: int, what: str, span: Span) -> int:
     # A pause without a length would not be one.
     least_ns = max(1, span.least_ns)
-    return least_ns + _drawn(seed, index, what, max(1, span.most_ns - least_ns + 1))
+    drawn_ns = least_ns + _drawn(seed, index, what, max(1, span.most_ns - least_ns + 1))
+    whole_ns = drawn_ns - drawn_ns % MS
+    return whole_ns if whole_ns >= least_ns else drawn_ns
 
 
 def _drawn(seed: int, index: int, what: str, count: int) -> int:

@@ -7,7 +7,7 @@ import pytest
 
 from tests.unit.harness.scenario.applications.sample import SAMPLE, changed, resolved
 from tests.unit.harness.scenario.test_scenario_loader import GOOD, faults_of
-from windtunnel.harness.scenario.applications.nemesis import ACTS
+from windtunnel.harness.scenario.applications.nemesis import ACTS, MS
 from windtunnel.harness.scenario.explain.explain import explain
 from windtunnel.harness.scenario.resolved.case import Case
 from windtunnel.harness.scenario.schema.host_event import event_line
@@ -40,6 +40,15 @@ def test_events_follow_each_other_within_their_spans():
         for before, after in itertools.pairwise(events):
             assert S <= after.at - (before.at + before.lasts_ns) <= 2 * S
         assert all(S <= each.lasts_ns <= 4 * S for each in events)
+
+
+def test_times_are_whole_milliseconds_if_their_span_has_one():
+    for seed in range(20):
+        for each in resolved(FULL, seed).events:
+            assert (each.at % MS, each.lasts_ns % MS) == (0, 0)
+    short = text_of("{events: 3, every: {from: 7us, to: 9us}, lasts: {from: 1ms, to: 1ms}}")
+    first = resolved(short, 1).events[0]
+    assert 7_000 <= first.at <= 9_000
 
 
 def test_every_act_and_every_target_is_drawn_about_as_often():
