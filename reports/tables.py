@@ -1,5 +1,6 @@
 """HTML tables for a report: the suite overview, and each run's key figures, ledger and facts."""
 
+import itertools
 from collections.abc import Iterator
 
 from windtunnel.harness.artifact.middlebox.ledger import LinkAccount
@@ -20,7 +21,9 @@ MEGABYTE = 1e6
 
 
 def suite_table(runs: list[tuple[RunDocuments, RunSeries | None, str]]) -> Markup:
-    """Return an HTML table of a suite's runs. Each row links to the run's section."""
+    """Return an HTML table of a suite's runs. Each row links to the run's section. Figures that no
+    run has are left out: those of observed streams are not counted.
+    """
     heads = [
         ("verdict", ""),
         ("scenario", "text"),
@@ -33,7 +36,7 @@ def suite_table(runs: list[tuple[RunDocuments, RunSeries | None, str]]) -> Marku
         ("gap fills", "number"),
         ("reason", "text"),
     ]
-    rows = []
+    rows: list[list[object]] = []
     for run, series, anchor in runs:
         kinds = (LOSSES, ("NAK",), ("retransmit",), ("gap fill",))
         counts = [number(count(series, *each)) for each in kinds]
@@ -48,7 +51,9 @@ def suite_table(runs: list[tuple[RunDocuments, RunSeries | None, str]]) -> Marku
                 run.reason,
             ]
         )
-    return table(heads, rows, class_="suite")
+    known = [any(row[at] is not None for row in rows) for at in range(len(heads))]
+    rows = [list(itertools.compress(row, known)) for row in rows]
+    return table(list(itertools.compress(heads, known)), rows, class_="suite")
 
 
 def scenario_table(suite: Suite | None) -> Markup:

@@ -234,6 +234,8 @@ def _run_document(run: ComparedRun) -> dict[str, str]:
 
 def _brief(row: ResultRow) -> str:
     lost = UNKNOWN if row.lost_frames is None else f"{row.lost_frames:,}"
+    if row.longest_silence_ns is None:
+        return f"{lost} lost"
     return f"{lost} lost, silent for {duration(row.longest_silence_ns)}"
 
 

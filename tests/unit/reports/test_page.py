@@ -20,7 +20,7 @@ from windtunnel.harness.artifact.run.observed import (
 from windtunnel.harness.artifact.run.suite import ScenarioResult, Suite, SuiteRun
 from windtunnel.harness.artifact.run_dir import RunDir, SuiteDir
 from windtunnel.harness.scenario.resolved.case import Case
-from windtunnel.reports import observed, page
+from windtunnel.reports import observed, page, tables
 from windtunnel.reports.charts import chart_document
 from windtunnel.reports.evidence import ANALYSIS_SCHEMA, read_run, worst
 from windtunnel.reports.page import write_run_report, write_suite_report
@@ -110,6 +110,16 @@ def test_texts_are_escaped(tmp_path: Path) -> None:
     text, _ = read(write_suite_report(suite.path))
     assert "<script>alert" not in text
     assert "&lt;script&gt;alert" in text
+
+
+def test_figures_that_no_run_of_a_suite_has_are_left_out(tmp_path: Path) -> None:
+    suite = make_suite(tmp_path / "suite", SMALL, ("PASS", "PASS"))
+    runs = [(read_run(run), read_series(run), "run-0") for run in suite.runs()]
+    assert ">NAKs</th>" in tables.suite_table(runs)
+    without = tables.suite_table([(run, None, anchor) for run, _, anchor in runs])
+    assert ">NAKs</th>" not in without
+    assert ">seed</th>" in without
+    assert without.count("</td>") == 2 * without.count("</th>")
 
 
 def test_a_page_with_fewer_points_than_a_run_has_says_so(tmp_path: Path, monkeypatch) -> None:

@@ -127,6 +127,7 @@ def test_the_sessions_of_a_found_stream_are_compared_together():
     assert stream.rows == (found("stream-7", 7, 5, 3), found("stream-7", 7, 1, 2))
     assert stream.brief_cells() == ["5 lost, silent for 3.00 s", "1 lost, silent for 2.00 s"]
     assert stream.differences()[1]["lost_frames"] == -4
+    assert replace(stream, rows=(ResultRow("x", "a", "b"),)).brief_cells() == ["- lost"]
 
 
 def test_of_many_found_streams_those_that_lost_most_are_shown():
