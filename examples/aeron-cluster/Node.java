@@ -10,13 +10,16 @@ import io.aeron.cluster.service.Cluster;
 import io.aeron.cluster.service.ClusteredService;
 import io.aeron.cluster.service.ClusteredServiceContainer;
 import io.aeron.logbuffer.Header;
+import org.agrona.CloseHelper;
 import org.agrona.DirectBuffer;
 import org.agrona.concurrent.NoOpLock;
 import org.agrona.concurrent.ShutdownSignalBarrier;
 import org.agrona.concurrent.UnsafeBuffer;
 
 import java.io.File;
+import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
 
 /**
  * A member of a cluster that agrees on a sequence of commands: an archive, a consensus module and a
@@ -35,20 +38,38 @@ public final class Node
     {
         final int member = Integer.parseInt(System.getenv("MEMBER"));
         final String[] hosts = System.getenv("HOSTS").split(",");
-        try (ShutdownSignalBarrier barrier = new ShutdownSignalBarrier())
+        final Semaphore end = new Semaphore(0);
+        final AtomicBoolean isStopped = new AtomicBoolean();
+        final ShutdownSignalBarrier.SignalHandler onStop = () ->
+        {
+            isStopped.set(true);
+            end.release();
+        };
+        try (ShutdownSignalBarrier barrier = new ShutdownSignalBarrier(onStop))
         {
             // After a kill, the files of the archive and of the cluster seem to be in use for 10 s.
-            for (int attempt = 1; !run(member, hosts, barrier, attempt == ATTEMPTS); attempt++)
+            for (int attempt = 1; !isStopped.get(); attempt++)
             {
-                Thread.sleep(RETRY_MS);
+                if (run(member, hosts, end, attempt == ATTEMPTS))
+                {
+                    attempt = 0;
+                }
+                if (!isStopped.get())
+                {
+                    Thread.sleep(RETRY_MS);
+                }
             }
         }
     }
 
-    /** Run the member until it is to end. Returns false if it could not be started yet. */
+    /**
+     * Run the member until it is to end, or until it has ended because it lost an archive in another
+     * process. Returns false if it could not be started yet.
+     */
     private static boolean run(
-        final int member, final String[] hosts, final ShutdownSignalBarrier barrier, final boolean isLast)
+        final int member, final String[] hosts, final Semaphore end, final boolean isLast)
     {
+        end.drainPermits();
         final String driver = System.getenv("AERON_DIR");
         final String host = hosts[member];
         final Archive.Context archive = new Archive.Context()
@@ -80,21 +101,24 @@ public final class Node
             .leaderHeartbeatTimeoutNs(TimeUnit.SECONDS.toNanos(2))
             .startupCanvassTimeoutNs(TimeUnit.SECONDS.toNanos(5))
             .archiveContext(client.clone())
-            .terminationHook(barrier::signalAll);
+            .terminationHook(end::release);
         final ClusteredServiceContainer.Context service = new ClusteredServiceContainer.Context()
             .aeronDirectoryName(driver)
             .clusterDir(new File("cluster"))
             .archiveContext(client.clone())
             .clusteredService(new Sequence())
-            .terminationHook(barrier::signalAll);
-        // With ARCHIVE=external, another process is the archive of this host.
+            .terminationHook(end::release);
+        // With ARCHIVE=external, another process is the archive of this host. A consensus module that
+        // begins without it ends silently.
         final boolean hasArchive = !"external".equals(System.getenv("ARCHIVE"));
-        try (Archive recorder = hasArchive ? Archive.launch(archive) : null;
+        try (AeronArchive known = hasArchive ? null : AeronArchive.connect(client.clone());
+            Archive recorder = hasArchive ? Archive.launch(archive) : null;
             ConsensusModule module = ConsensusModule.launch(consensus);
             ClusteredServiceContainer container = ClusteredServiceContainer.launch(service))
         {
+            CloseHelper.close(known);
             System.out.println("member " + member + " ready");
-            barrier.await();
+            end.acquireUninterruptibly();
         }
         catch (final RuntimeException error)
         {
