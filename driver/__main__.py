@@ -1,13 +1,14 @@
 """The `windtunnel-driver` command: runs a media driver until a signal or a client stops it.
 
 It replaces `aeronmd` and reads the same settings. Exit codes: 0 after an orderly shutdown, 1 if it
-could not start or an agent failed.
+could not start, stdout could not be written, or an agent failed.
 """
 
 import gc
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 
 WAIT_INTERVAL_S = 1.0
 """Longest wait of the main thread. A signal just before a wait does not shorten the wait."""
@@ -18,7 +19,7 @@ usage: windtunnel-driver [-h] [-v] [--settings [--json]] [--dir DIRECTORY] [-Dna
 
 An Aeron media driver. Settings come from the environment (AERON_DIR, AERON_THREADING_MODE, ...),
 from property files (aeron.dir=...) and from -D options; a later argument overrides an
-earlier one. The driver shuts down in an orderly way on SIGINT and SIGTERM.
+earlier one. The driver shuts down in an orderly way on SIGINT, SIGTERM and SIGHUP.
 
   -h, --help     show this text
   -v, --version  show the version
@@ -32,6 +33,8 @@ examples:
 
 Exit codes: 0 after an orderly shutdown, 1 if the driver could not start or an agent failed.
 """
+
+BROKEN_PIPE = 141
 
 
 def _information(arguments: Sequence[str]) -> str | None:
@@ -57,10 +60,37 @@ def main() -> int:
     """Run the driver until it is shut down. Returns the exit code."""
     arguments = sys.argv[1:]
     information = _information(arguments)
-    if information is not None:
-        print(information, end="")
-        return 0
-    return _run_driver(arguments)
+    try:
+        if information is None:
+            return _run_driver(arguments)
+        _print(information)
+    except _StdoutError as error:
+        # Python would write what is left in stdout again at exit, and fail again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if information is not None and isinstance(error.__cause__, BrokenPipeError):
+            return BROKEN_PIPE
+        return _report(str(error))
+    return 0
+
+
+class _StdoutError(Exception):
+    """Raised if stdout cannot be written. The message names it, and the reason."""
+
+
+def _print(text: str) -> None:
+    """Write to stdout, if it is open."""
+    try:
+        print(text, end="", flush=True)
+    except OSError as error:
+        raise _StdoutError(f"stdout: {error.strerror}") from error
+
+
+def _report(text: str) -> int:
+    """Write an error to stderr. Returns the exit code."""
+    # Without a place for the message there is still the exit code.
+    with suppress(OSError):
+        print(f"windtunnel-driver: {text}", file=sys.stderr, flush=True)
+    return 1
 
 
 def _run_driver(arguments: Sequence[str]) -> int:
@@ -84,21 +114,19 @@ def _run_driver(arguments: Sequence[str]) -> int:
         settings = command_line.read_given(os.environ, arguments)
         context = from_environment(settings.texts, shared=settings.environment_variables())
         if context.print_configuration:
-            print(settings_table.configuration(context, settings.origin_of), end="", flush=True)
+            _print(settings_table.configuration(context, settings.origin_of))
         driver = MediaDriver(context, shutdown_signal=shutdown)
     except (DriverError, OSError) as error:
         text = cache_error.advice(error) if isinstance(error, OSError) else ""
-        print(f"windtunnel-driver: {error}{text}", file=sys.stderr)
-        return 1
+        return _report(f"{error}{text}")
     gc.freeze()
     gc.enable()
     with driver:
-        print(f"driver ready pid={os.getpid()} dir={context.dir}", flush=True)
+        _print(f"driver ready pid={os.getpid()} dir={context.dir}\n")
         while not driver.wait(WAIT_INTERVAL_S):
             pass
     if driver.failure is not None:
-        print(f"windtunnel-driver: an agent failed: {driver.failure!r}", file=sys.stderr)
-        return 1
+        return _report(f"an agent failed: {driver.failure!r}")
     return 0
 
 

@@ -21,12 +21,15 @@ class ShutdownSignal:
 
     @classmethod
     def on_signals(cls) -> Self:
-        """Return a ShutdownSignal that the first SIGINT or SIGTERM sets. Later signals are ignored.
+        """Return a ShutdownSignal that the first SIGINT, SIGTERM or SIGHUP sets. Later signals are
+        ignored, and SIGHUP if it was ignored before, as in a process that nohup has started.
 
         Later signals are still ignored while the interpreter shuts down, because it resets Python
         signal handlers to the default, but not SIG_IGN.
         """
-        shutdown, numbers = cls(), (signal.SIGINT, signal.SIGTERM)
+        shutdown, numbers = cls(), [signal.SIGINT, signal.SIGTERM]
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+            numbers.append(signal.SIGHUP)
 
         def on_signal(*_: object) -> None:
             for number in numbers:

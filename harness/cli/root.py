@@ -4,6 +4,7 @@ A usage error or a missing privilege is reported as one line on stderr. Only a d
 itself prints a traceback; its exit code is 3, because Python's default of 1 would mean FAIL.
 """
 
+import signal
 import sys
 import traceback
 from collections.abc import Sequence
@@ -43,6 +44,7 @@ from windtunnel.harness.cli.runs.report import report
 from windtunnel.harness.cli.runs.run import run
 from windtunnel.harness.cli.runs.shrink import shrink
 from windtunnel.harness.cli.runs.swarm import swarm
+from windtunnel.harness.orchestrate.cancel import Cancellation, Cancelled
 
 HELP = """Test Aeron streams under packet loss, reordering and delay.
 
@@ -137,8 +139,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code. Never raises an exception."""
     standard_streams.prepare()
     try:
-        result = windtunnel.main(arguments, prog_name="windtunnel", standalone_mode=False)
-        sys.stdout.flush()
+        # Python raises KeyboardInterrupt for SIGINT, and nothing for these.
+        with Cancellation((signal.SIGTERM, signal.SIGHUP)):
+            result = windtunnel.main(arguments, prog_name="windtunnel", standalone_mode=False)
+            sys.stdout.flush()
     except click.UsageError as error:
         path = error.ctx.command_path if error.ctx else "windtunnel"
         _print_error(f"{error.format_message()} (see `{path} --help`)")
@@ -149,6 +153,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (click.Abort, KeyboardInterrupt):
         _print_error("interrupted")
         return exit_code.INTERRUPTED
+    except Cancelled as cancelled:
+        _print_error(str(cancelled))
+        return cancelled.exit_code
     except (BrokenPipeError, SystemExit):
         # The program that reads the output closed the pipe (`| head`). click would exit with 1,
         # which means FAIL.

@@ -6,13 +6,14 @@
             ...                      a signal is deferred to the end of this block
 
 Handlers are only installed in the main thread. This module handles no signals in other threads.
+SIGHUP stays ignored if it is, as in a process that nohup has started.
 """
 
 from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from types import FrameType, TracebackType
 from typing import Any
@@ -33,7 +34,8 @@ class Cancelled(BaseException):
 class Cancellation:
     """A context manager that raises Cancelled on the first signal, and ignores later signals."""
 
-    def __init__(self) -> None:
+    def __init__(self, signals: Sequence[signal.Signals] = SIGNALS) -> None:
+        self._signals = signals
         self._before: dict[int, Any] = {}
         self._pending: int | None = None
         self._shields = 0
@@ -41,8 +43,11 @@ class Cancellation:
 
     def __enter__(self) -> Cancellation:
         if threading.current_thread() is threading.main_thread():
-            for number in SIGNALS:
-                self._before[number] = signal.signal(number, self._on_signal)
+            for number in self._signals:
+                before = signal.getsignal(number)
+                if number != signal.SIGHUP or before is not signal.SIG_IGN:
+                    self._before[number] = before
+                    signal.signal(number, self._on_signal)
             _active.append(self)
         return self
 

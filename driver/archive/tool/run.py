@@ -60,7 +60,7 @@ def run(
 
     Settings are read from the environment (AERON_ARCHIVE_DIR, ...), then from property files, then
     from -D options. Later settings override earlier ones. The command prints `archive ready` when
-    clients can connect, and shuts down cleanly on SIGINT and SIGTERM.
+    clients can connect, and shuts down cleanly on SIGINT, SIGTERM and SIGHUP.
     """
     if list_settings:
         click.echo(archive_settings.describe(), nl=False)

@@ -108,7 +108,7 @@ def lines_until_ready(child):
     return lines
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_shuts_it_down(tmp_path, number):
     directory = tmp_path / "aeron"
     with started(directory, "-Daeron.print.configuration=true") as child:
@@ -123,6 +123,34 @@ def test_a_signal_shuts_it_down(tmp_path, number):
     cnc = cnc_file.open_existing(directory)
     assert cnc.heartbeat_ms() == ring_buffer.HEARTBEAT_OF_CLOSED
     cnc.close()
+
+
+def test_a_full_stdout_is_one_line_and_exit_1(tmp_path):
+    for arguments in (["--settings"], ["-v"], ["--dir", str(tmp_path / "aeron")]):
+        with open("/dev/full", "wb") as full:
+            command = [sys.executable, "-m", "windtunnel.driver", *arguments]
+            ended = subprocess.run(
+                command,
+                env=os.environ | QUIET,
+                stdout=full,
+                stderr=subprocess.PIPE,
+                text=True,
+                timeout=60,
+            )
+        text = "windtunnel-driver: stdout: No space left on device\n"
+        assert (ended.returncode, ended.stderr) == (1, text)
+    cnc = cnc_file.open_existing(tmp_path / "aeron")
+    assert cnc.heartbeat_ms() == ring_buffer.HEARTBEAT_OF_CLOSED
+    cnc.close()
+
+
+def test_a_closed_pipe_ends_a_listing_silently():
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-m", "windtunnel.driver", "--settings"]
+    ended = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, text=True, timeout=60)
+    os.close(writing)
+    assert (ended.returncode, ended.stderr) == (process.BROKEN_PIPE, "")
 
 
 def test_repeated_signals_shut_it_down(tmp_path):

@@ -1,9 +1,13 @@
 """A shutdown request that may arrive at any moment, including while a thread waits for it."""
 
+import os
+import signal
 import subprocess
 import sys
 import threading
 from pathlib import Path
+
+import pytest
 
 from windtunnel.driver.base.shutdown_signal import ShutdownSignal
 
@@ -51,6 +55,21 @@ def test_wakes_every_waiting_thread():
     for thread in waiting:
         thread.join(LIMIT_S)
     assert results == [True] * 3
+
+
+@pytest.mark.parametrize("is_ignored", [False, True])
+def test_nohup_protects_from_sighup(is_ignored):
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = [signal.getsignal(number) for number in numbers]
+    try:
+        signal.signal(signal.SIGHUP, signal.SIG_IGN if is_ignored else signal.SIG_DFL)
+        shutdown = ShutdownSignal.on_signals()
+        assert signal.getsignal(signal.SIGHUP) is not signal.SIG_DFL
+        os.kill(os.getpid(), signal.SIGHUP)
+        assert shutdown.is_set is not is_ignored
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
 
 
 def test_a_signal_may_interrupt_wait_anywhere():

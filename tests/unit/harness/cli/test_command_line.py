@@ -1,6 +1,7 @@
 """The command group: its start-up, and the message and exit code of each kind of error."""
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -193,3 +194,27 @@ def test_a_closed_pipe_is_not_a_fail() -> None:
     os.close(writer)
     assert done.returncode == exit_code.BROKEN_PIPE
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_each_command_after_its_cleanup(
+    number: signal.Signals, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`calibrate`, for example, left its folder and its programs."""
+    cleaned = []
+
+    def work(*_: object, **__: object) -> int:
+        try:
+            os.kill(os.getpid(), number)
+            return exit_code.OK
+        finally:
+            cleaned.append(number)
+
+    before = signal.signal(number, lambda *_: None)
+    monkeypatch.setattr(root.windtunnel, "main", work)
+    try:
+        assert root.main([]) == 128 + number
+    finally:
+        signal.signal(number, before)
+    assert cleaned == [number]
+    assert capsys.readouterr().err == f"windtunnel: cancelled by {number.name}\n"

@@ -100,3 +100,18 @@ def test_another_thread_may_use_it_without_handlers():
     thread.start()
     thread.join()
     assert seen == [before]
+
+
+@pytest.mark.parametrize("is_ignored", [False, True])
+def test_nohup_protects_from_sighup(is_ignored):
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN if is_ignored else signal.SIG_DFL)
+    caught = []
+    try:
+        with Cancellation():
+            assert (signal.getsignal(signal.SIGHUP) is signal.SIG_IGN) is is_ignored
+            send(signal.SIGHUP)
+    except Cancelled as cancelled:
+        caught.append(cancelled.signal_number)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert caught == ([] if is_ignored else [signal.SIGHUP])
