@@ -12,8 +12,7 @@ import socket
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -27,6 +26,7 @@ from windtunnel.driver.client.image.fragment_batch import FragmentBatch
 from windtunnel.driver.client.image.image import Image
 from windtunnel.driver.client.publication.claim import Claim
 from windtunnel.driver.client.publication.publication import Publication
+from windtunnel.driver.kernels.warm_up_progress import part, report
 from windtunnel.driver.kernels.warm_up_signals import end_on_signals
 from windtunnel.driver.media_driver.context import (
     DEDICATED,
@@ -51,13 +51,6 @@ Until = Callable[[str, Callable[[], object]], None]
 
 class WarmUpError(Exception):
     """A warm-up step timed out. The message names the step."""
-
-
-@contextmanager
-def _part(name: str) -> Iterator[None]:
-    started_s = time.monotonic()
-    yield
-    print(f"{time.monotonic() - started_s:6.1f} s  {name}", flush=True)
 
 
 def _until(timeout_s: float, step: str, condition: Callable[[], object]) -> None:
@@ -200,20 +193,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory(prefix="windtunnel-warm-up-") as name:
         folder = Path(name)
         for mode in given.mode or MODES:
-            with _part(f"a {mode} driver"):
+            with part(f"a {mode} driver"):
                 MediaDriver(_context(folder, mode)).close()
         try:
             with MediaDriver(_context(folder / "own", SHARED)) as driver:
-                with _part("a concurrent publication and its readers"):
+                with part("a concurrent publication and its readers"):
                     _exchange(driver, until, is_exclusive=False)
-                with _part("an exclusive publication and its readers"):
+                with part("an exclusive publication and its readers"):
                     _exchange(driver, until, is_exclusive=True)
-                with _part("a recording and its replay"):
+                with part("a recording and its replay"):
                     _record(driver, folder / "archive", until)
         except (WarmUpError, DriverError) as error:
             print(f"warm-up: {error}", file=sys.stderr)
             return 1
-    print(f"{time.monotonic() - started_s:6.1f} s  total", flush=True)
+    report(started_s, "total")
     return 0
 
 

@@ -11,13 +11,12 @@ import socket
 import struct
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 
+from windtunnel.driver.kernels.warm_up_progress import part
 from windtunnel.driver.kernels.warm_up_signals import end_on_signals
 from windtunnel.harness.dissect.archive_files.recorded_log import IDENTITY_LENGTH, first_wrong_frame
 from windtunnel.harness.dissect.capture.capture_stream import CaptureStream, Reading
@@ -39,13 +38,6 @@ from windtunnel.harness.verdict.core.compare import (
 PCAP_HEADER = struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 65_535, 1)
 PORT = 24_325
 MTU = 1_500
-
-
-@contextmanager
-def _part(name: str) -> Iterator[None]:
-    started_s = time.monotonic()
-    yield
-    print(f"{time.monotonic() - started_s:6.1f} s  {name}", flush=True)
 
 
 def _case() -> Case:
@@ -124,7 +116,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m windtunnel.harness.warm_up")
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"one of {', '.join(PARTS)}")
     for name in parser.parse_args(argv).parts or PARTS:
-        with tempfile.TemporaryDirectory(prefix="windtunnel-warm-up-") as folder, _part(name):
+        with tempfile.TemporaryDirectory(prefix="windtunnel-warm-up-") as folder, part(name):
             PARTS[name](Path(folder))
     return 0
 

@@ -1,6 +1,8 @@
 """Kernels are compiled once for each state of their sources, and marked only when that is done."""
 
 import stat
+import subprocess
+import sys
 from types import SimpleNamespace
 
 import pytest
@@ -119,3 +121,13 @@ def test_the_program_reports_what_failed(sources, commands, tmp_path, monkeypatc
     commands.codes = [3, 0]
     assert precompile.main() == 1
     assert capsys.readouterr().err.endswith("windtunnel.harness.warm_up ended with exit code 3\n")
+
+
+@pytest.mark.full(keep=1)
+@pytest.mark.parametrize("program", precompile.OF_PROCESSES, ids=str)
+def test_a_program_that_cannot_print_compiles_all_the_same(program: tuple[str, ...]) -> None:
+    """The first run failed if its stderr was full, or was not read any more."""
+    command = [sys.executable, "-u", "-m", *program]
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=600)
+    assert (done.returncode, done.stderr) == (0, "")
