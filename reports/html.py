@@ -1,5 +1,6 @@
 """HTML elements for all report pages. All text is escaped in this module."""
 
+import unicodedata
 from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
@@ -57,13 +58,28 @@ def text(value: object) -> Markup:
     """
     if isinstance(value, Markup):
         return value
-    return Markup(ABSENT if value is None else escape(str(value)))
+    return Markup(ABSENT if value is None else escape(visible(str(value))))
+
+
+def visible(value: str) -> str:
+    """Escape the characters that a reader cannot see, such as those that reverse the order of the
+    characters after them. Spaces, tabs and line feeds are kept.
+    """
+    if value.isprintable():
+        return value
+    kept = (
+        each
+        if each.isprintable() or each in "\n\t" or unicodedata.category(each) == "Zs"
+        else each.encode("unicode_escape").decode()
+        for each in value
+    )
+    return "".join(kept)
 
 
 def element(tag: str, content: object = "", **attributes: object) -> Markup:
     """Return an HTML element. `class_` becomes the attribute `class`, `data_x` becomes `data-x`."""
     names = {name.rstrip("_").replace("_", "-"): value for name, value in attributes.items()}
-    inside = "".join(f' {name}="{escape(str(value))}"' for name, value in names.items())
+    inside = "".join(f' {name}="{escape(visible(str(value)))}"' for name, value in names.items())
     return Markup(f"<{tag}{inside}>{text(content)}</{tag}>")
 
 

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from windtunnel.reports.html import Markup
+from windtunnel.reports.html import Markup, visible
 
 COMPRESSION_LEVEL = 4
 """It takes half as long as the default, 6, and a page with plotly.js gets 4 % longer."""
@@ -58,7 +58,9 @@ def plotly_script() -> bytes:
 
 
 def pack(document: dict[str, Any]) -> str:
-    """Pack a chart document. Its numpy arrays become columns of float64 values."""
+    """Pack a chart document. Its numpy arrays become columns of float64 values, and its texts have
+    no invisible characters.
+    """
     columns = _Columns()
     header = json.dumps(_extract_columns(document, columns), separators=(",", ":")).encode()
     head = struct.pack("<I", len(header)) + header
@@ -125,4 +127,4 @@ def _extract_columns(value: Any, columns: _Columns) -> Any:
         return {key: _extract_columns(each, columns) for key, each in value.items()}
     if isinstance(value, (list, tuple)):
         return [_extract_columns(each, columns) for each in value]
-    return value
+    return visible(value) if isinstance(value, str) else value

@@ -120,4 +120,4 @@ def _print_round(peer: str, seed: int, count: int, others: "list[RunSummary]") -
     verb = "counts" if count == 1 else "count"
     click.echo(f"{peer} seed {seed}: {counted(count, 'run')} {verb}", err=True)
     for each in others:
-        click.echo(f"  {each.outcome} {each.scenario}: {each.reason}", err=True)
+        echo(f"  {each.outcome} {each.scenario}: {each.reason}", err=True)

@@ -45,7 +45,10 @@ def unpack(text: str) -> Any:
 NUMBERS = st.lists(st.integers(-(2**53), 2**53), max_size=20)
 
 
-@given(st.lists(st.tuples(st.text(max_size=9), NUMBERS), max_size=6))
+SEEN = st.characters(exclude_categories=["C", "Zl", "Zp"])
+
+
+@given(st.lists(st.tuples(st.text(SEEN, max_size=9), NUMBERS), max_size=6))
 def test_round_trip(parts: list[tuple[str, list[int]]]) -> None:
     document = {"parts": [{"name": name, "v": np.array(v, np.int64)} for name, v in parts]}
     assert unpack(pack(document)) == {"parts": [{"name": name, "v": v} for name, v in parts]}
@@ -67,6 +70,11 @@ def test_times_and_positions_that_increase_take_few_bytes() -> None:
     positions = np.cumsum(generator.integers(1, 3, 5_000)) * 96
     lines = [{"t": times_ms, "v": positions}, {"t": times_ms, "v": positions // 2}]
     assert len(pack({"lines": lines})) < 8 * 2 * len(positions)
+
+
+def test_characters_that_a_reader_cannot_see_are_escaped() -> None:
+    """The names of capture files are in the legends of charts."""
+    assert unpack(pack({"names": ["lan\u202e1.pcap"]})) == {"names": ["lan\\u202e1.pcap"]}
 
 
 def test_equal_content_gives_equal_text() -> None:
