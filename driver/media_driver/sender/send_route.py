@@ -132,11 +132,14 @@ def _gathered_to_all(state, endpoint_slot, count, now_ns):
 
 @kernel
 def _frame_to_all(state, endpoint_slot, length, now_ns):
+    """Send the frame in `state.scratch` to all destinations. Returns `length`, whatever a
+    destination refused: it gets the next such frame, and as in the C driver this is no short send.
+    """
     endpoint = state.endpoints[endpoint_slot]
     is_dynamic = endpoint.destinations_mode == destination_tracker.DYNAMIC
     total, first = endpoint.destinations_count, _first_destination(endpoint)
     row = endpoint_slot * destination_tracker.DESTINATIONS_MAX
-    result, has_silent = length, False
+    has_silent = False
     for step in range(total):
         index = first + step
         rec = state.destinations[row + (index if index < total else index - total)]
@@ -148,10 +151,9 @@ def _frame_to_all(state, endpoint_slot, length, now_ns):
             )
             if sent < 0:
                 sender_events.put_event_if_empty(state, SEND_FAILED, endpoint_slot, sent)
-            result = max(sent, 0)
     if has_silent:
         _expire(state, endpoint_slot, now_ns)
-    return result
+    return length
 
 
 @kernel

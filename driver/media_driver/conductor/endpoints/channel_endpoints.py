@@ -74,6 +74,14 @@ class ChannelEndpoints(ABC):
         Returns: (sockets, data fd, control fd, local address, whether they are connected)"""
 
     @abstractmethod
+    def _on_status_allocated(
+        self, undo: ExitStack, slot: int, channel: UdpChannel, registration_id: int
+    ) -> None:
+        """Allocate what only some channels have. Its counters follow that of the status, as in
+        the C driver.
+        """
+
+    @abstractmethod
     def _fill_slot(self, endpoint: ChannelEndpoint) -> None:
         """Fill the record of a new channel before the channel is passed to the agent that
         polls it.
@@ -167,6 +175,7 @@ class ChannelEndpoints(ABC):
         )
         undo.callback(self._resources.counters.free, status_id)
         self._resources.counters.append_label(status_id, f" {local}")
+        self._on_status_allocated(undo, slot, channel, registration_id)
         address_id = self._resources.counters.local_address(
             self.NAME, status_id, local, registration_id
         )
@@ -192,8 +201,8 @@ class ChannelEndpoints(ABC):
         """Close the sockets of a channel that its agent has released."""
         endpoint = self._closing.pop(slot)
         endpoint.sockets.close()
-        self._resources.counters.free(endpoint.address_counter_id)
         self._resources.counters.free(endpoint.status_counter_id)
+        self._resources.counters.free(endpoint.address_counter_id)
         self._slots.release(slot)
 
     def by_slot(self, slot: int) -> ChannelEndpoint | None:

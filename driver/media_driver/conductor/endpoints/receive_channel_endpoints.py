@@ -86,6 +86,11 @@ class ReceiveChannelEndpoints(ChannelEndpoints):
         opened = self._resources.sockets.open_subscription(channel)
         return opened, opened.fd, opened.fd, opened.local.text, False
 
+    def _on_status_allocated(
+        self, undo: ExitStack, slot: int, channel: UdpChannel, registration_id: int
+    ) -> None:
+        """Allocate nothing."""
+
     def _allocate_endpoint(
         self, undo: ExitStack, channel: UdpChannel, registration_id: int
     ) -> ChannelEndpoint:

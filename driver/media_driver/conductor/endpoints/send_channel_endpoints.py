@@ -83,17 +83,16 @@ class SendChannelEndpoints(ChannelEndpoints):
         local = sockets.control.local.text
         return sockets, sockets.frames.fd, sockets.control.fd, local, sockets.is_connected
 
-    def _allocate_endpoint(
-        self, undo: ExitStack, channel: UdpChannel, registration_id: int
-    ) -> ChannelEndpoint:
-        endpoint = super()._allocate_endpoint(undo, channel, registration_id)
-        send_channel = _SendChannel()
+    def _on_status_allocated(
+        self, undo: ExitStack, slot: int, channel: UdpChannel, registration_id: int
+    ) -> None:
+        self._channels[slot] = send_channel = _SendChannel()
+        undo.callback(self._channels.pop, slot)
         if channel.is_multi_destination:
             send_channel.destinations_id = self._resources.counters.channel_status(
                 stream_counters.DESTINATIONS, str(channel.uri), registration_id
             )
-        self._channels[endpoint.slot] = send_channel
-        return endpoint
+            undo.callback(self._resources.counters.free, send_channel.destinations_id)
 
     def _fill_slot(self, endpoint: ChannelEndpoint) -> None:
         slot, channel = endpoint.slot, endpoint.channel

@@ -42,6 +42,8 @@ from windtunnel.driver.media_driver.agent import system_counters
 from windtunnel.driver.media_driver.conductor.publications import publication_log
 from windtunnel.driver.media_driver.sender import sender_state
 
+TO_DESTINATIONS = "aeron:udp?control=10.0.0.1:24325|control-mode=manual|term-length=64k"
+
 
 @pytest.fixture
 def driver(tmp_path):
@@ -504,12 +506,13 @@ def test_a_command_without_free_records_is_rejected_and_leaves_nothing_behind(dr
 
 
 @pytest.mark.parametrize("room", range(8))
-def test_a_publication_without_free_counters_leaves_nothing_behind(driver, room):
+@pytest.mark.parametrize("channel", [TO_PEER, TO_DESTINATIONS])
+def test_a_publication_without_free_counters_leaves_nothing_behind(driver, channel, room):
     add(driver, AddSubscription)
     before, sockets = driver.active_counters(), int(driver.links.mailboxes.is_open.sum())
     manager = driver.driver.conductor._resources.counters._manager
     capacity, manager.capacity = manager.capacity, manager._high_water_mark + 1 + room
-    refused_id, responses = add(driver, AddPublication, TO_PEER)
+    refused_id, responses = add(driver, AddPublication, channel)
     assert refusal(responses) == (refused_id, ErrorCode.GENERIC_ERROR)
     (entry,) = read_errors(driver.cnc.error_log)
     assert entry.text.startswith("(12) Cannot allocate memory\nno free counter")
@@ -517,7 +520,7 @@ def test_a_publication_without_free_counters_leaves_nothing_behind(driver, room)
     assert (driver.active_counters(), driver.logs()) == (before, [])
     assert int(driver.links.mailboxes.is_open.sum()) == sockets
     manager.capacity = capacity
-    assert isinstance(add(driver, AddPublication, TO_PEER)[1][0], PublicationReady)
+    assert isinstance(add(driver, AddPublication, channel)[1][0], PublicationReady)
 
 
 @pytest.mark.parametrize("room", range(4))

@@ -167,6 +167,11 @@ def test_a_failing_destination_holds_the_position_and_is_reported(manual):
     (event,) = rig.events(3)
     assert event[:2] == (state_of.SEND_FAILED, 0)
     assert event[2] < 0
+    # Data counts as sent short, but neither heartbeats nor SETUPs, as in the C driver.
+    counts = (system_counters.SHORT_SENDS, system_counters.HEARTBEATS_SENT)
+    before = [rig.value(each) for each in counts]
+    rig.turn(100 * MS)
+    assert [rig.value(each) for each in counts] == [each + 1 for each in before]
     endpoint.fd = fd
     assert len(rig.turn()) == 3
     assert rig.value(SND_POS) == 1056

@@ -109,6 +109,12 @@ def test_the_number_of_destinations_is_counted(driver):
     assert counter.label == f"mdc-num-dest: {MANUAL}"
     assert bytes(counter.key[:4]) == struct.pack("<i", len(MANUAL))
     assert (counter.registration_id, counter.owner_id) == (publication_id, status.owner_id)
+    # The order of the C driver.
+    address = driver.named("snd-local-sockaddr")
+    assert [counter.counter_id, address.counter_id] == [
+        status.counter_id + 1,
+        status.counter_id + 2,
+    ]
     first = add(driver, publication_id, HERE)
     add(driver, publication_id, THERE)
     assert driver.named("mdc-num-dest").value == 2
