@@ -49,9 +49,11 @@ def recovered_stop(
     if not segments:
         return RecoveredStop(descriptor.start_position)
     last_file = segments[-1]
-    if last_file.base < 0:
+    end_max = descriptor.term_buffer_length << 31
+    if not 0 <= last_file.base < end_max:
         raise StorageError(
-            f"{last_file.path}: expected a base position of at least 0 in the file name"
+            f"{last_file.path}: expected a base position of at least 0 in the file name, and below "
+            f"{end_max}, where a stream with terms of this length ends"
         )
     start = first_offset(descriptor, last_file.base)
     with SegmentReader(last_file.path, last_file.base) as reader:

@@ -143,10 +143,18 @@ def test_a_frame_length_beyond_the_file_ends_the_data(tmp_path):
     assert recovered_stop(tmp_path, own.descriptor()) == RecoveredStop(end)
 
 
-def test_a_negative_base_is_rejected(tmp_path):
-    (tmp_path / "0--65536.rec").write_bytes(bytes(own.SEGMENT))
-    with pytest.raises(StorageError, match=r"0--65536.rec: expected a base position of at least 0"):
+@pytest.mark.parametrize("base", [-65_536, own.TERM << 31, (1 << 63) - own.SEGMENT])
+def test_a_base_that_no_stream_has_is_rejected(tmp_path, base):
+    (tmp_path / f"0-{base}.rec").write_bytes(bytes(own.SEGMENT))
+    text = rf"0-{base}.rec: expected a base position of at least 0 .*, and below {own.TERM << 31},"
+    with pytest.raises(StorageError, match=text):
         recovered_stop(tmp_path, own.descriptor())
+
+
+def test_the_last_base_of_a_stream_is_accepted(tmp_path):
+    base = (own.TERM << 31) - own.SEGMENT
+    (tmp_path / f"0-{base}.rec").write_bytes(bytes(own.SEGMENT))
+    assert recovered_stop(tmp_path, own.descriptor()) == RecoveredStop(base)
 
 
 def test_the_stop_positions_of_the_real_archive_are_recovered(tmp_path):
