@@ -15,6 +15,7 @@ from windtunnel.harness.artifact.middlebox.impairment_account import ImpairmentA
 
 SCHEMA = "windtunnel-ledger/1"
 _FRAME_FIELDS = {"in": "received", "out": "sent"}
+_EARLIER_RULE_FIELDS = {"tried": "eligible", "struck": "selected"}
 
 
 @dataclass
@@ -101,12 +102,12 @@ class PortAccount:
 
 @dataclass
 class RuleAccount:
-    """Counts for one fault rule: the frames that met its conditions (`tried`), and those of them
-    that its random draw selected (`struck`).
+    """Counts for one fault rule: the frames that met its conditions (`eligible`), and those of them
+    that its random draw selected (`selected`).
     """
 
-    tried: int = 0
-    struck: int = 0
+    eligible: int = 0
+    selected: int = 0
 
 
 @dataclass
@@ -136,12 +137,20 @@ class Ledger:
 
 def _renamed(document: Document) -> Document:
     """Rename the keys of a ledger document to field names: `in` and `out` of a frame account, and
-    `weather`, as earlier versions called the impairments. Missing keys are ignored.
+    the names of earlier versions: `weather` of the impairments, `tried` and `struck` of a rule.
+    Missing keys are ignored.
     """
-    links = document.get("links")
-    if not isinstance(links, dict):
-        return document
-    return {**document, "links": {name: _renamed_link(each) for name, each in links.items()}}
+    changed = dict(document)
+    for key, renamed in (("links", _renamed_link), ("rules", _renamed_rule)):
+        if isinstance(accounts := document.get(key), dict):
+            changed[key] = {name: renamed(each) for name, each in accounts.items()}
+    return changed
+
+
+def _renamed_rule(rule: Any) -> Any:
+    if not isinstance(rule, dict):
+        return rule
+    return {_EARLIER_RULE_FIELDS.get(name, name): value for name, value in rule.items()}
 
 
 def _renamed_link(link: Any) -> Any:

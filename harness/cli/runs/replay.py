@@ -264,9 +264,9 @@ def require_replayable(folder: "RunDir") -> None:
     except ReplayError as error:
         raise Failure(f"{folder.decisions}: {error}", exit_code.INCONCLUSIVE) from error
     ledger = Ledger.read(folder.ledger)
-    struck = None if ledger is None else sum(each.struck for each in ledger.rules.values())
-    if struck is not None and struck != len(decisions):
-        text = f"{folder.decisions}: expected {struck} decisions (as in ledger.json)"
+    selected = None if ledger is None else sum(each.selected for each in ledger.rules.values())
+    if selected is not None and selected != len(decisions):
+        text = f"{folder.decisions}: expected {selected} decisions (as in ledger.json)"
         raise Failure(f"{text}, found {len(decisions)}", exit_code.INCONCLUSIVE)
 
 

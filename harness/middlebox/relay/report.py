@@ -88,8 +88,8 @@ def link_account(engine: Engine, link: int) -> LinkAccount:
 def rule_accounts(engine: Engine, case: Case) -> dict[str, RuleAccount]:
     """Return how often each fault rule was evaluated, and how often it matched a frame."""
     return {
-        fault.id: RuleAccount(tried=int(tried), struck=int(struck))
-        for fault, (tried, struck) in zip(case.faults, engine.tallies, strict=True)
+        fault.id: RuleAccount(eligible=int(eligible), selected=int(selected))
+        for fault, (eligible, selected) in zip(case.faults, engine.tallies, strict=True)
     }
 
 

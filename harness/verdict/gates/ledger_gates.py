@@ -188,7 +188,7 @@ def _decisions_repeated(
         return inconclusive(name, ordered)
     found = agreement(case.replays, ordered, decisions, case.link_names)
     facts = {"hits": found.repeated, "eligible": found.ordered}
-    applied = sum(each.struck for each in ledger.rules.values())
+    applied = sum(each.selected for each in ledger.rules.values())
     if applied != len(decisions):
         text = f"the ledger counts {applied} decisions, but the decision log has {len(decisions)}"
         return Finding(name, Outcome.HARNESS, text, "", where, facts=facts)
@@ -215,7 +215,7 @@ def _rule_applied(
     hits = int((decisions["rule"] == index).sum())
     account = ledger.rules.get(fault.id)
     eligible = (
-        _eligible(case, index, fault, ledger, decisions) if account is None else account.tried
+        _eligible(case, index, fault, ledger, decisions) if account is None else account.eligible
     )
     facts = {"hits": hits, "eligible": eligible}
     if account is not None:
@@ -259,15 +259,15 @@ def _log_mismatches(
     decision log and on the rule's links.
     """
     hits = int((decisions["rule"] == index).sum())
-    if account.struck != hits:
+    if account.selected != hits:
         yield (
-            f"rule {fault.id}: the ledger counts {account.struck} matching frames, "
+            f"rule {fault.id}: the ledger counts {account.selected} matching frames, "
             f"but the decision log has {hits}"
         )
     if fault.is_plain:
         counted = _eligible(case, index, fault, ledger, decisions)
-        if counted != account.tried:
-            yield f"rule {fault.id}: {account.tried} frames were examined, expected {counted}"
+        if counted != account.eligible:
+            yield f"rule {fault.id}: {account.eligible} frames were examined, expected {counted}"
 
 
 def _eligible(case: Case, index: int, fault: FaultCase, ledger: Ledger, decisions: Records) -> int:

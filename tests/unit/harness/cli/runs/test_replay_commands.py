@@ -35,7 +35,7 @@ def folder(tmp_path: Path) -> RunDir:
     rows["action"], rows["frame_type"], rows["stream_id"] = 1, 1, 1001
     rows["session"] = rows["attempt"] = 1
     write_records(run.decisions, rows)
-    Ledger({}, {"lose": RuleAccount(tried=9, struck=3)}).write(run.ledger)
+    Ledger({}, {"lose": RuleAccount(eligible=9, selected=3)}).write(run.ledger)
     run.verdict.write_text('{"checks": [{"name": "x", "outcome": "PASS", "text": ""}]}')
     return run
 

@@ -211,7 +211,9 @@ def test_agrees_with_the_reference(events, faults, seed):
     for link in (A_TO_B, B_TO_A):
         _same_account(driven.engine, naive, link)
     accounts = rule_accounts(driven.engine, made)
-    assert {key: [each.tried, each.struck] for key, each in accounts.items()} == naive.rules.tallies
+    assert {
+        key: [each.eligible, each.selected] for key, each in accounts.items()
+    } == naive.rules.tallies
 
 
 def _same_account(engine, naive, link):
@@ -367,6 +369,6 @@ def test_agrees_with_the_reference_on_a_long_stream(name):
     assert found == naive.decisions
     for link in (A_TO_B, B_TO_A):
         _same_account(driven.engine, naive, link)
-    ((tried, matched),) = naive.rules.tallies.values()
+    ((eligible, matched),) = naive.rules.tallies.values()
     assert len(found) == matched > 0
-    assert rule_accounts(driven.engine, made)["rule"].tried == tried
+    assert rule_accounts(driven.engine, made)["rule"].eligible == eligible

@@ -81,7 +81,7 @@ def test_repeats_every_decision_at_another_pace_and_with_another_seed(name):
         )
         assert found == wanted
     accounts = rule_accounts(again.engine, other)
-    assert accounts["rule"].tried == accounts["rule"].struck == len(first.decisions)
+    assert accounts["rule"].eligible == accounts["rule"].selected == len(first.decisions)
     assert again.engine.replayed["is_used"].all()
 
 
