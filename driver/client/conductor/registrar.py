@@ -46,6 +46,7 @@ class Registrar:
 
     def request_publication(self, channel: str, stream_id: int, *, is_exclusive: bool) -> int:
         """Send the command to add a concurrent or an exclusive publication."""
+        _check_stream(channel, stream_id)
         conductor, client_id = self._conductor, self._conductor.commands.client_id
         command = AddExclusivePublication if is_exclusive else AddPublication
         kind = ExclusivePublication if is_exclusive else Publication
@@ -82,6 +83,7 @@ class Registrar:
         """Send the command to add a subscription. The subscription's first images can become
         available immediately after the response.
         """
+        _check_stream(channel, stream_id)
         conductor, client_id = self._conductor, self._conductor.commands.client_id
         context = conductor.context
 
@@ -109,7 +111,7 @@ class Registrar:
         """Send the command to add a counter that is freed when this client closes.
 
         Raises ValueError if the key or the label is too long."""
-        _check_texts(key, label)
+        _check_counter(type_id, key, label)
         conductor, client_id = self._conductor, self._conductor.commands.client_id
 
         def complete(ready: CounterReady) -> Counter:
@@ -130,7 +132,7 @@ class Registrar:
         The counter exists until the driver closes. Raises ValueError if the key or the label is too
         long.
         """
-        _check_texts(key, label)
+        _check_counter(type_id, key, label)
         conductor, client_id = self._conductor, self._conductor.commands.client_id
 
         def complete(ready: StaticCounter) -> Counter:
@@ -170,7 +172,23 @@ class Registrar:
         )
 
 
-def _check_texts(key: bytes, label: str) -> None:
+def _check_stream(channel: str, stream_id: int) -> None:
+    if not isinstance(channel, str):
+        raise TypeError(f"channel: expected a str, found {type(channel).__name__}")
+    _check_integer("stream_id", stream_id)
+
+
+def _check_integer(name: str, value: int) -> None:
+    if not hasattr(value, "__index__"):
+        raise TypeError(f"{name}: expected an integer, found {type(value).__name__}")
+    if not -(1 << 31) <= value < 1 << 31:
+        raise ValueError(f"{name}: expected an integer of 32 bits, found {value}")
+
+
+def _check_counter(type_id: int, key: bytes, label: str) -> None:
+    _check_integer("type_id", type_id)
+    if not isinstance(label, str):
+        raise TypeError(f"label: expected a str, found {type(label).__name__}")
     if len(key) > KEY_LENGTH_MAX:
         raise ValueError(f"key has {len(key)} bytes, expected at most {KEY_LENGTH_MAX}")
     length = len(label.encode("utf-8", "replace"))

@@ -7,9 +7,11 @@ write.
 
 from __future__ import annotations
 
+from operator import index
+
 from windtunnel.driver.base.atomics import get_i64_acquire
 from windtunnel.driver.client.publication.block_claim import BlockClaim
-from windtunnel.driver.client.publication.message import Message, as_bytes
+from windtunnel.driver.client.publication.message import Message, as_bytes, as_integer
 from windtunnel.driver.client.publication.publication import Publication
 from windtunnel.driver.kernels.jit import kernel
 from windtunnel.driver.logbuffer import appender, block
@@ -42,6 +44,7 @@ class ExclusivePublication(Publication):
 
         Returns: the new position, or a code, which is ERROR for more than `max_message_length`
         """
+        length = int(index(length))
         if not 0 <= length <= self.max_message_length:
             return result.ERROR
         log = self._log
@@ -60,9 +63,8 @@ class ExclusivePublication(Publication):
         log = self._log
         if self.is_closed:
             return result.CLOSED
-        source = as_bytes(frames)
-        if length is None:
-            length = source.size - offset
+        source, offset = as_bytes(frames), as_integer(offset)
+        length = source.size - offset if length is None else as_integer(length)
         return int(
             _offer_block(
                 self._appender, log, self._values, self._limit_at, source, offset, length

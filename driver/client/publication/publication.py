@@ -12,6 +12,7 @@ publication.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import index
 from types import TracebackType
 from typing import Protocol, TypeVar
 
@@ -24,7 +25,13 @@ from windtunnel.driver.client.conductor_protocol import Conductor
 from windtunnel.driver.client.destinations import SendDestinations
 from windtunnel.driver.client.publication import native_offer, supplied_offer
 from windtunnel.driver.client.publication.claim import Claim, claim_frame
-from windtunnel.driver.client.publication.message import Message, as_bytes
+from windtunnel.driver.client.publication.message import (
+    Message,
+    as_bytes,
+    as_integer,
+    as_lengths,
+    as_writable_bytes,
+)
 from windtunnel.driver.client.publication.supplied_offer import ReservedValueSupplier
 from windtunnel.driver.client.stored_kernels import load_stored
 from windtunnel.driver.cnc import counters
@@ -151,9 +158,8 @@ class Publication(SendDestinations):
         log = self._log
         if self.is_closed:
             return result.CLOSED
-        source = as_bytes(message)
-        if length is None:
-            length = source.size - offset
+        source, offset = as_bytes(message), as_integer(offset)
+        length = source.size - offset if length is None else as_integer(length)
         if callable(reserved_value):
             if offset < 0 or length < 0 or offset + length > source.size:
                 return result.ERROR
@@ -164,7 +170,7 @@ class Publication(SendDestinations):
         return int(
             _offer(
                 self._appender, log, self._values, self._limit_at, source, offset, length,
-                reserved_value,
+                as_integer(reserved_value),
             )
         )  # fmt: skip
 
@@ -187,9 +193,10 @@ class Publication(SendDestinations):
         ranges = np.stack([np.cumsum(lengths) - lengths, lengths], axis=1)
         return int(
             _offer_vectored(
-                self._appender, log, self._values, self._limit_at, source, ranges, reserved_value
+                self._appender, log, self._values, self._limit_at, source, ranges,
+                as_integer(reserved_value),
             )
-        )
+        )  # fmt: skip
 
     def offer_batch(
         self, messages: np.ndarray, lengths: np.ndarray, first: int = 0
@@ -202,9 +209,10 @@ class Publication(SendDestinations):
         log = self._log
         if self.is_closed:
             return 0, result.CLOSED
+        source, counts, first = as_writable_bytes(messages), as_lengths(lengths), as_integer(first)
         written, outcome = appender.offer_batch(
-            self._appender, log, self._values, self._limit_at, messages, 0, lengths, first,
-            lengths.size - first,
+            self._appender, log, self._values, self._limit_at, source, 0, counts, first,
+            counts.size - first,
         )  # fmt: skip
         return int(written), int(outcome)
 
@@ -227,6 +235,7 @@ class Publication(SendDestinations):
 
         Returns the claim, or a negative code, which is ERROR for any other length.
         """
+        length = int(index(length))
         if not 0 <= length <= self.max_payload_length:
             return result.ERROR
         log = self._log

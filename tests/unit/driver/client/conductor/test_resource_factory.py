@@ -231,3 +231,24 @@ def test_the_driver_decides_whether_a_closed_image_can_be_rejected(both_ends):
     subscription.close()
     with pytest.raises(ClosedError):
         image.reject("later still")
+
+
+@pytest.mark.parametrize(
+    ("add", "arguments", "text"),
+    [
+        ("add_publication", (None, 1), "channel: expected a str, found NoneType"),
+        ("add_exclusive_publication", (b"aeron:ipc", 1), "channel: expected a str, found bytes"),
+        ("add_subscription", (5, 1), "channel: expected a str, found int"),
+        ("add_subscription", (CHANNEL, "1"), "stream_id: expected an integer, found str"),
+        ("add_publication", (CHANNEL, 1.0), "stream_id: expected an integer, found float"),
+        ("add_publication", (CHANNEL, 1 << 31), "stream_id: expected an integer of 32 bits"),
+        ("add_counter", (1 << 31,), "type_id: expected an integer of 32 bits, found 2147483648"),
+        ("add_counter", (1001, b"", None), "label: expected a str, found NoneType"),
+        ("add_static_counter", ("x", 7), "type_id: expected an integer, found str"),
+    ],
+)
+def test_an_argument_of_a_wrong_type_is_named(both_ends, add, arguments, text):
+    client = both_ends.connect()
+    with pytest.raises((TypeError, ValueError), match=text):
+        getattr(client, add)(*arguments)
+    assert not client.has_active_commands

@@ -5,6 +5,7 @@ import pytest
 
 from tests.unit.driver.client.own_stream import MTU, SESSION_ID, STREAM_ID, TERM_LENGTH, OwnStream
 from windtunnel.driver.client.publication.claim import Claim
+from windtunnel.driver.kernels.native_kernel import NativeKernel
 from windtunnel.driver.logbuffer import descriptor
 from windtunnel.driver.logbuffer import publication_result as result
 
@@ -181,3 +182,49 @@ def test_a_claim_that_is_too_long_is_an_error_in_every_state(stream):
     for length in (MTU - 31, -1):
         assert stream.publication.try_claim(length) == result.ERROR
     assert stream.publication.try_claim(MTU - 32) == result.CLOSED
+
+
+@pytest.mark.parametrize(
+    ("method", "arguments"),
+    [
+        ("offer", (b"abc", 0.0)),
+        ("offer", (b"abc", 0, "3")),
+        ("offer", (b"abc", 0, None, None)),
+        ("offer", (b"abc", 0, None, 1.5)),
+        ("offer_parts", ([b"a"], "1")),
+        ("offer_batch", (np.zeros(4, np.uint8), np.array([4.0]))),
+        ("offer_batch", ("abcd", np.array([4]))),
+        ("try_claim", (3.5,)),
+    ],
+)
+def test_an_argument_of_a_wrong_type_is_a_type_error_and_compiles_nothing(
+    stream, method, arguments, monkeypatch
+):
+    """A compilation takes longer than the driver waits for a client."""
+    monkeypatch.setattr(NativeKernel, "_compile", lambda *_: pytest.fail("compiles"))
+    with pytest.raises(TypeError):
+        getattr(stream.publication, method)(*arguments)
+    assert read(stream) == []
+
+
+def test_an_integer_of_more_than_64_bits_is_a_value_error(stream):
+    with pytest.raises(ValueError, match="64 bits, found 9223372036854775808"):
+        stream.publication.offer(b"abc", reserved_value=1 << 63)
+
+
+@pytest.mark.parametrize(
+    "lengths", [[2, 3], np.array([2, 3], np.int32), np.array([2, 9, 3], np.uint8)[::2]]
+)
+@pytest.mark.parametrize(
+    "messages", [b"aabbb", np.frombuffer(b"a-a-b-b-b", np.uint8)[::2], bytearray(b"aabbb")]
+)
+def test_a_batch_may_have_any_bytes_and_integers(stream, messages, lengths):
+    assert stream.publication.offer_batch(messages, lengths)[0] == 2
+    assert read(stream) == [b"aa", b"bbb"]
+
+
+def test_integers_of_numpy_are_integers(stream):
+    number = np.int32(1)
+    assert stream.publication.offer(b"abc", number, number, number) > 0
+    assert read(stream) == [b"b"]
+    assert not isinstance(stream.publication.try_claim(np.int16(3)), int)
