@@ -75,6 +75,11 @@ class ClientContext:
     on_close: CloseHandler | None = None
     """Function called once after the client has closed, for any reason."""
 
+    def __post_init__(self) -> None:
+        """Convert the directory to a Path, since it may be given as a string."""
+        if isinstance(self.dir, str):
+            object.__setattr__(self, "dir", Path(self.dir))
+
     def conclude(self) -> "ClientContext":
         """Validate all settings and return the context.
 

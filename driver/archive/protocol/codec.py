@@ -40,7 +40,7 @@ class MalformedMessage(DriverError):
 
 
 class UnencodableMessage(DriverError):
-    """A message cannot be encoded, because a field's value is out of range."""
+    """A message cannot be encoded, because a field's value is out of range or has a wrong type."""
 
 
 class UnknownTemplate(MalformedMessage):
@@ -68,9 +68,22 @@ def encode_body(message: Message) -> bytes:
         raise UnencodableMessage(_misfit(message, values)) from error
     for field in layout.variable:
         value = getattr(message, field.name)
-        content = value.encode("ascii", "replace") if field.is_text else bytes(value)
+        name = f"{type(message).__name__}.{field.name}"
+        content = _text(name, value) if field.is_text else _bytes(name, value)
         parts += [PREFIX.pack(len(content)), content]
     return b"".join(parts)
+
+
+def _text(name: str, value: object) -> bytes:
+    if not isinstance(value, str):
+        raise UnencodableMessage(f"{name}: expected str, found {value!r}")
+    return value.encode("ascii", "replace")
+
+
+def _bytes(name: str, value: object) -> bytes:
+    if not isinstance(value, bytes | bytearray | memoryview):
+        raise UnencodableMessage(f"{name}: expected bytes, found {value!r}")
+    return bytes(value)
 
 
 def _misfit(message: Message, values: list[Any]) -> str:

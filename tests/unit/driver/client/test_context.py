@@ -92,3 +92,7 @@ def test_an_empty_environment_leaves_the_defaults():
 def test_a_variable_that_cannot_be_parsed_is_refused_by_name(variable, text):
     with pytest.raises(ConfigurationError, match=f"{variable}={text}"):
         from_environment({variable: text})
+
+
+def test_the_directory_may_be_a_string():
+    assert ClientContext(dir="/d").dir == Path("/d")

@@ -21,6 +21,7 @@ from windtunnel.driver.archive.protocol.layout import Message
 from windtunnel.driver.archive.protocol.replication import ReplicateRequest2
 from windtunnel.driver.archive.protocol.requests import (
     AuthConnectRequest,
+    ChallengeResponse,
     CloseSessionRequest,
     ListRecordingRequest,
     ReplayRequest,
@@ -63,6 +64,29 @@ def as_version(message, version):
 def test_a_number_too_large_for_its_field_is_rejected(length):
     with pytest.raises(UnencodableMessage, match=rf"ReplayRequest\.length: .*{length}"):
         encode(replace(REPLAY, length=length))
+
+
+@pytest.mark.parametrize(
+    ("message", "text"),
+    [
+        (replace(REPLAY, replay_channel=None), "replay_channel: expected str, found None"),
+        (replace(REPLAY, replay_channel=b"aeron:ipc"), "replay_channel: expected str, found b'aer"),
+        (
+            ChallengeResponse(control_session_id=1, correlation_id=2, encoded_credentials=5),
+            "encoded_credentials: expected bytes, fo",
+        ),
+    ],
+)
+def test_a_text_or_bytes_of_a_wrong_type_are_rejected(message, text):
+    with pytest.raises(UnencodableMessage, match=text):
+        encode(message)
+
+
+def test_bytes_may_be_a_bytearray():
+    message = ChallengeResponse(
+        control_session_id=1, correlation_id=2, encoded_credentials=bytearray(b"abc")
+    )
+    assert decode(encode(message)) == replace(message, encoded_credentials=b"abc")
 
 
 @given(ANY_MESSAGE)
