@@ -22,7 +22,7 @@ from windtunnel.harness.lab.application import Application
 from windtunnel.harness.lab.connection import Connection
 from windtunnel.harness.lab.errors import LabError
 from windtunnel.harness.lab.link import Driver, Link
-from windtunnel.harness.lab.options import link_ends
+from windtunnel.harness.lab.options import link_ends, listed
 from windtunnel.harness.lab.placing import Container, Place, compose_text, place
 from windtunnel.harness.lab.verdict import Verdict, read_verdict
 
@@ -174,11 +174,11 @@ class Lab:
         """
         table: dict[str, Any] = {
             "on": host,
-            "command": [os.fspath(each) for each in command],
+            "command": [os.fspath(each) for each in listed("command", command)],
             "env": dict(env or {}),
             "driver": driver,
             "stop": {"signal": stop_signal, "within": _seconds(stop_within)},
-            "expect": {"log_never": list(log_never)},
+            "expect": {"log_never": listed("log_never", log_never)},
         }
         if image is not None:
             table["image"] = image

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, TypedDict, TypeVar
 
 from windtunnel.harness.lab.errors import LabError
 
@@ -18,6 +19,7 @@ Drivers = str | Mapping[str, str]
 Settings = Mapping[str, Mapping[str, Any]]
 """Settings of the driver on each host, by the names of Aeron's environment variables."""
 OURS = "ours"
+_Text = TypeVar("_Text")
 Observe = Sequence[Mapping[str, Any]] | Literal["all"]
 """The streams that the verdict judges: tables, or all that the captures show."""
 
@@ -69,7 +71,7 @@ def lab_options(
     """Return the options of a lab as its process expects them. Raises LabError for a link that
     cannot be understood; the process checks everything else.
     """
-    names = list(hosts)
+    names = listed("hosts", hosts)
     if links is not None and (link is not None or impairments):
         raise LabError("expected either links, or link with its impairments")
     if links is None:
@@ -94,6 +96,15 @@ def lab_options(
         "folder": str(folder),
         "argv": list(argv),
     }
+
+
+def listed(key: str, texts: Sequence[_Text]) -> list[_Text]:
+    """Return a sequence of texts as a list. Raises LabError for a single text, whose characters
+    would be taken for the texts.
+    """
+    if isinstance(texts, str | bytes | os.PathLike):
+        raise LabError(f"{key}: expected a list such as [{str(texts)!r}], found {texts!r}")
+    return list(texts)
 
 
 def _driver_of_each(hosts: Sequence[str], driver: Drivers, default: str) -> dict[str, str]:

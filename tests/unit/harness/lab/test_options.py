@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from windtunnel.harness.lab.errors import LabError
+from windtunnel.harness.lab.lab import Lab
 from windtunnel.harness.lab.options import lab_options, link_ends, scenario_name
 
 
@@ -84,3 +85,16 @@ def test_names_of_hosts_may_contain_hyphens() -> None:
 )
 def test_any_name_of_a_test_is_a_name_of_a_scenario(text: str, name: str) -> None:
     assert scenario_name(text) == name
+
+
+def test_one_text_is_not_a_list_of_its_characters() -> None:
+    with pytest.raises(LabError, match=r"hosts: expected a list such as \['ab'\], found 'ab'"):
+        options(hosts="ab")
+
+
+async def test_a_command_is_a_list() -> None:
+    """`start("a", "true")` reported that there is no program t."""
+    with pytest.raises(LabError, match=r"command: expected a list such as \['true'\], found 'tr"):
+        await Lab(options()).start("a", "true")
+    with pytest.raises(LabError, match=r"log_never: expected a list such as \['ERROR'\]"):
+        await Lab(options()).start("a", ["true"], log_never="ERROR")
