@@ -34,9 +34,13 @@ class Destinations:
     REMOVE_DESTINATION: ClassVar[type[_DestinationCommand]]
 
     _conductor: Conductor
-    registration_id: int
     channel: str
     is_closed: bool
+
+    @property
+    def _owner_id(self) -> int:
+        """The id with which commands name the publication or subscription."""
+        raise NotImplementedError
 
     def require_open(self) -> None:
         """Raise ClosedError if the publication or subscription is closed."""
@@ -75,9 +79,9 @@ class Destinations:
 
     def _send(self, kind: type[_DestinationCommand], channel: str, *, is_collected: bool) -> int:
         self.require_open()
-        client_id, own_id = self._conductor.commands.client_id, self.registration_id
+        client_id, owner_id = self._conductor.commands.client_id, self._owner_id
         return self._conductor.commands.send_command(
-            lambda correlation_id: kind(client_id, correlation_id, own_id, channel),
+            lambda correlation_id: kind(client_id, correlation_id, owner_id, channel),
             is_collected=is_collected,
         )
 
@@ -87,6 +91,12 @@ class ReceiveDestinations(Destinations):
 
     ADD_DESTINATION, REMOVE_DESTINATION = AddReceiveDestination, RemoveReceiveDestination
 
+    registration_id: int
+
+    @property
+    def _owner_id(self) -> int:
+        return self.registration_id
+
 
 class SendDestinations(Destinations):
     """Base class of publications, with the methods that add and remove their destinations. A
@@ -94,6 +104,13 @@ class SendDestinations(Destinations):
     """
 
     ADD_DESTINATION, REMOVE_DESTINATION = AddDestination, RemoveDestination
+
+    original_registration_id: int
+
+    @property
+    def _owner_id(self) -> int:
+        # Aeron's drivers do not know the ids of the commands that shared the publication.
+        return self.original_registration_id
 
     def remove_destination_by_id(self, destination_id: int) -> None:
         """Remove the destination with the id that `add_destination` returned.
@@ -110,10 +127,10 @@ class SendDestinations(Destinations):
 
     def _send_remove_by_id(self, destination_id: int, *, is_collected: bool) -> int:
         self.require_open()
-        client_id, own_id = self._conductor.commands.client_id, self.registration_id
+        client_id, owner_id = self._conductor.commands.client_id, self._owner_id
         return self._conductor.commands.send_command(
             lambda correlation_id: RemoveDestinationById(
-                client_id, correlation_id, own_id, destination_id
+                client_id, correlation_id, owner_id, destination_id
             ),
             is_collected=is_collected,
         )

@@ -6,6 +6,7 @@ import zlib
 import numpy as np
 import pytest
 
+from tests.peer.ports import free_ports
 from tests.peer.streams import MESSAGES, STREAM_ID, channel, until
 from tests.unit.driver.client.compiled_handlers import count_bytes
 from windtunnel.driver.client import (
@@ -171,6 +172,17 @@ def test_a_shared_publication_keeps_both_of_its_ids(client):
     assert (first.is_original, second.is_original) == (True, False)
     assert second.original_registration_id == first.registration_id != second.registration_id
     assert first.session_id == second.session_id
+
+
+def test_a_shared_publication_has_the_destinations_of_the_first_one(client):
+    control, port = free_ports(2)
+    manual = f"aeron:udp?control=127.0.0.1:{control}|control-mode=manual"
+    first, second = (client.add_publication(manual, STREAM_ID) for _ in range(2))
+    assert not second.is_original
+    where = f"aeron:udp?endpoint=127.0.0.1:{port}"
+    second.remove_destination_by_id(second.add_destination(where))
+    second.add_destination(where)
+    first.remove_destination(where)
 
 
 def test_the_heartbeat_counter_names_the_client(client):
