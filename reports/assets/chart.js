@@ -32,7 +32,7 @@ class Chart {
   static LANE = 15; // height of an event lane in pixels, with room for its label
   static GAP = 30; // space between panels in pixels, with room for a panel's title
   static MARGIN = { t: 22, r: 12, b: 42 }; // around the panels, in pixels
-  static BUCKET = 2; // width of a line bucket in pixels
+  static COLUMN = 2; // width in pixels of a column whose points are reduced
   static CELL = { far: 18, close: 4 }; // grid cell in pixels; one mark is drawn per cell
   static CLOSE_MARKS = 90; // up to this many marks of a kind are drawn large
   static CLOSE_MS = 250; // windows up to this width count as close-ups
@@ -329,7 +329,7 @@ class Chart {
   }
 
   lineTrace(line, axis, width) {
-    const points = Thin.line(line, this.view.from, this.view.to, Math.round(width / Chart.BUCKET));
+    const points = Thin.line(line, this.view.from, this.view.to, Math.round(width / Chart.COLUMN));
     const above = axis === "y",
       far = this.view.to - this.view.from > 4 * Chart.CLOSE_MS;
     return {

@@ -22,12 +22,11 @@ const Thin = (() => {
   }
 
   /**
-   * Return the part of a line within [from, to], with at most about 6 points per bucket: the
-   * first, lowest, highest and last point of each bucket are kept, so no peak is lost, and both ends
-   * of its longest interval, so no slope extends across a plateau. One point outside each edge
-   * continues the line to that edge.
+   * Return the part of a line within [from, to], with at most 4 points per column: the first,
+   * lowest, highest and last point of each column, which draw the same pixels as all of its points
+   * if a column is a pixel. One point outside each edge continues the line to that edge.
    */
-  function line(line, from, to, buckets) {
+  function line(line, from, to, columns) {
     const begin = Math.max(0, after(line.t, from) - 1);
     const end = Math.min(line.t.length, after(line.t, to) + 1);
     const x = [],
@@ -36,26 +35,25 @@ const Thin = (() => {
       x.push(line.t[index]);
       y.push(line.v[index]);
     };
-    if (end - begin <= buckets * 6) {
+    if (end - begin <= columns * 4) {
       for (let index = begin; index < end; index++) put(index);
       return { x, y };
     }
-    const width = (end - begin) / buckets;
-    for (let bucket = 0; bucket < buckets; bucket++) {
-      const first = begin + Math.floor(bucket * width);
-      const last = begin + Math.floor((bucket + 1) * width) - 1;
+    // Columns of time, not of points: a slope would extend across a plateau that is wider than one.
+    const columnOf = (index) => Math.floor(((line.t[index] - from) * columns) / (to - from));
+    let first = begin;
+    while (first < end) {
+      const column = columnOf(first);
       let low = first,
         high = first,
-        rest = first;
-      const length = (index) => (index < last ? line.t[index + 1] - line.t[index] : 0);
-      for (let index = first; index <= last; index++) {
-        if (line.v[index] < line.v[low]) low = index;
-        if (line.v[index] > line.v[high]) high = index;
-        if (length(index) > length(rest)) rest = index;
+        last = first;
+      while (last + 1 < end && columnOf(last + 1) === column) {
+        last++;
+        if (line.v[last] < line.v[low]) low = last;
+        if (line.v[last] > line.v[high]) high = last;
       }
-      const ends = [rest, Math.min(rest + 1, last)];
-      const kept = [...new Set([first, low, high, ...ends, last])].sort((a, b) => a - b);
-      kept.forEach(put);
+      [...new Set([first, low, high, last])].sort((a, b) => a - b).forEach(put);
+      first = last + 1;
     }
     return { x, y };
   }

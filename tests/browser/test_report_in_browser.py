@@ -186,7 +186,22 @@ def test_a_plateau_among_many_points_is_drawn_level(opened: Browser) -> None:
     )
     points = dict(zip(drawn["x"], drawn["y"], strict=True))
     assert points[449] == points[5450] == 449
-    assert len(points) <= 60
+    assert len(points) <= 40
+
+
+@pytest.mark.full
+def test_plateaus_before_a_burst_are_drawn_level(opened: Browser) -> None:
+    """A position rises 50 times in 500 ms, and then 1,000 times in 1 ms."""
+    drawn = opened.evaluate(
+        "(() => { const t = [], v = [];"
+        " for (let at = 0; at < 50; at++) { t.push(10 * at, 10 * at + 9); v.push(at, at); }"
+        " for (let at = 0; at < 1000; at++) { t.push(500 + at / 1000); v.push(50 + at); }"
+        " return Thin.line({t, v}, 0, 501, 200); })()"
+    )
+    points = dict(zip(drawn["x"], drawn["y"], strict=True))
+    assert all(points[10 * at] == points[10 * at + 9] == at for at in range(50))
+    assert drawn["y"][-1] == 1049
+    assert len(points) <= 800
 
 
 def test_chooses_a_stream(opened: Browser) -> None:

@@ -33,7 +33,7 @@ def test_keeps_first_last_and_every_peak(value: list[int], bucket_count: int) ->
     size = max(1, len(value) // bucket_count)
     value = value[: size * bucket_count]
     kept = kept_indices(
-        np.arange(len(value)), np.array(value), max(1, len(value) // size) * KEPT_PER_BUCKET
+        np.arange(len(value)), np.array(value), 2 * max(1, len(value) // size) * KEPT_PER_BUCKET
     ).tolist()
     assert kept == sorted(set(kept))
     assert kept[0] == 0
@@ -50,6 +50,17 @@ def test_a_plateau_keeps_both_ends() -> None:
     kept = kept_indices(time_ns, value, 600)
     assert {54_321, 54_322} <= set(kept.tolist())
     assert len(kept) <= 600
+
+
+def test_each_plateau_beside_a_burst_is_kept() -> None:
+    """A position that rises 50 times in 50 s, and then 100,000 times in 1 s."""
+    steps_ms = np.repeat(np.arange(1, 51), 2) * 1000 + np.tile([0, 10], 50)
+    time_ns = np.append(steps_ms * 1_000_000, 51_000_000_000 + np.arange(100_000) * 10_000)
+    value = np.append(np.arange(1, 101) // 2, 51 + np.arange(100_000))
+    kept = kept_indices(time_ns, value, 1600)
+    assert set(range(100)) <= set(kept.tolist())
+    assert len(kept) <= 1600
+    assert sum(kept > 100) > 400
 
 
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=60))
