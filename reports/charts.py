@@ -15,7 +15,7 @@ import numpy as np
 from windtunnel.harness.artifact.run.observed import Observations
 from windtunnel.reports.counter_lines import Line
 from windtunnel.reports.decimate import fair_limit, kept_indices, level_indices
-from windtunnel.reports.marks import KINDS, Marks
+from windtunnel.reports.marks import KINDS, LOSSES, Marks
 from windtunnel.reports.series import RunSeries, StreamSeries
 
 POINTS_PER_LINE_MAX = 20_000
@@ -89,8 +89,19 @@ def chart_document(
             }
             for each in observed.interruptions
         ],
-        "streams": [_stream(each, start_ns, series.end_ns, limits) for each in series.streams],
+        "streams": [
+            _stream(each, start_ns, series.end_ns, limits)
+            for each in _eventful_first(series.streams)
+        ],
     }
+
+
+def _eventful_first(streams: Sequence[StreamSeries]) -> list[StreamSeries]:
+    """Return streams in the order of their tabs: observed ones without losses, retransmits and NAKs
+    come last. The chart shows the first stream.
+    """
+    kinds = *LOSSES, "NAK", "retransmit"
+    return sorted(streams, key=lambda each: each.observed and not any(map(each.count, kinds)))
 
 
 def comparison_document(runs: Sequence[tuple[str, RunSeries]]) -> dict[str, Any]:

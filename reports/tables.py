@@ -136,7 +136,8 @@ def results(run: RunDocuments) -> Markup:
     shown, others = shown_first(result_rows_of(run.verdict))
     parts = [_results(shown)]
     if others:
-        parts.append(details("More streams", rest_text(others), _results(others)))
+        title = "More streams" if shown else "Streams"
+        parts.append(details(title, rest_text(others, is_more=False), _results(others)))
     return joined(parts)
 
 

@@ -75,9 +75,10 @@ class Chart {
     this.root.replaceChildren();
     this.tabs = this.bar("tablist");
     this.data.streams.forEach((stream) => {
-      const tab = this.button(this.tabs, `${stream.traffic} · stream ${stream.stream_id}`, () =>
-        this.choose(stream),
-      );
+      const id = `stream ${stream.stream_id}`;
+      const isNamed = !stream.traffic.startsWith(id.replace(" ", "-"));
+      const title = isNamed ? `${stream.traffic} · ${id}` : stream.traffic;
+      const tab = this.button(this.tabs, title, () => this.choose(stream));
       tab.setAttribute("role", "tab");
       stream.tab = tab;
     });

@@ -210,7 +210,14 @@ def test_chooses_a_stream(opened: Browser) -> None:
     assert trace(opened, "snd-pos", "y") != first
     assert opened.evaluate(f"{CHART}.stream.stream_id") == 1002
     selected = "document.querySelector('#run-0 [aria-selected=true]').textContent"
-    assert "1002" in opened.evaluate(selected)
+    assert opened.evaluate(selected) == "term-1m \u00b7 stream 1002"
+
+
+def test_a_stream_whose_name_is_its_id_is_not_named_twice(opened: Browser) -> None:
+    opened.evaluate(f"{CHART}.stream.traffic = 'stream-1001 session 7', {CHART}.build()")
+    tab = "document.querySelector('#run-0 [role=tab]').textContent"
+    assert opened.evaluate(tab) == "stream-1001 session 7"
+    settle(opened)
 
 
 def test_hides_a_kind_of_event_and_a_line(opened: Browser) -> None:

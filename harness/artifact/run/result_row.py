@@ -193,14 +193,17 @@ def _events(row: ResultRow) -> tuple[int, int, int]:
     return row.lost_frames or 0, row.resent_frames or 0, row.naks or 0
 
 
-def rest_text(rows: Sequence[ResultRow], count: int | None = None) -> str:
-    """Return the figures of many rows as one line. They are of `count` streams, or of one each."""
-    text = f"{counted(len(rows) if count is None else count, 'more stream')}: "
+def rest_text(rows: Sequence[ResultRow], count: int | None = None, *, is_more: bool = True) -> str:
+    """Return the figures of many rows as one line. They are of `count` streams, or of one each, and
+    of all streams unless there are more of them.
+    """
+    noun = "more stream" if is_more else "stream"
+    text = f"{counted(len(rows) if count is None else count, noun)}: "
     known = [row for row in rows if row.lost_frames is not None]
     lost, resent, naks = (sum(each) for each in zip(*map(_events, rows), strict=True))
     text += f"{counted(lost, 'frame')} lost"
     if len(known) < len(rows):
-        text += f" (unknown of {len(rows) - len(known)})"
+        text += f" (unknown for {len(rows) - len(known)})"
     text += f", {resent:,} sent again, {counted(naks, 'NAK')}"
     silent = max(rows, key=lambda row: row.longest_silence_ns or 0)
     if silent.longest_silence_ns:

@@ -46,7 +46,8 @@ def result_lines(rows: Sequence[ResultRow], width: int | None = None) -> Iterato
     rows, others = shown_first(rows)
     yield from _row_lines(rows, width)
     if others:
-        yield f"{INDENT}{printable(rest_text(others))}: see --json"
+        text = rest_text(others, is_more=bool(rows))
+        yield f"{INDENT}{printable(text)}: see --json"
 
 
 def _row_lines(rows: Sequence[ResultRow], width: int | None) -> Iterator[str]:

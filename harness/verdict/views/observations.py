@@ -1,7 +1,7 @@
 """What the applications of a run saw, as sentences for the terminal and the report page.
 
-    orders: cut 'outage' (a->b and b->a) from 2.000 s to 7.000 s: no delivery for 5.21 s, the next
-    one 209 ms after its end
+    orders: cut 'outage' (a->b and b->a) from 2.000 s to 7.000 s: no delivery for 5.21 s, until
+    209 ms after its end
 
 Each sentence states what the records of the applications, the captures and the decision log show.
 What they do not show is left out. Sentences are never part of a verdict.

@@ -63,7 +63,7 @@ def test_streams_that_no_scenario_names_are_compared_in_one_table(tmp_path: Path
     assert "1 more stream: 20 frames lost, 20 sent again, 24 NAKs" in compared
     shown = text.partition('id="run-0"')[2]
     assert "More streams" in shown
-    assert "1 more stream: 10 frames lost, 10 sent again, 12 NAKs" in shown
+    assert "1 stream: 10 frames lost, 10 sent again, 12 NAKs" in shown
 
 
 def test_a_session_of_an_observed_stream_of_one_run_only_is_not_drawn(tmp_path: Path) -> None:

@@ -149,6 +149,23 @@ def test_a_chart_has_a_limited_number_of_points() -> None:
     assert drawn["marks"][0]["count"] == 50_000
 
 
+def test_observed_streams_without_events_have_the_last_charts() -> None:
+    def stream(name: str, kind: str = "", observed: bool = True) -> StreamSeries:
+        marks = [Marks(kind, *(column(1) for _ in range(4)))] if kind else []
+        return StreamSeries(name, 1, 65536, 0, True, marks=marks, observed=observed)
+
+    streams = [
+        stream("quiet"),
+        stream("named", observed=False),
+        stream("late", "delayed"),
+        stream("lost", "dropped"),
+        stream("asked", "NAK"),
+    ]
+    document = chart_document(RunSeries(streams), [])
+    names = [each["traffic"] for each in document["streams"]]
+    assert names == ["named", "lost", "asked", "quiet", "late"]
+
+
 def test_the_charts_of_a_page_have_a_limited_number_of_points(monkeypatch) -> None:
     monkeypatch.setattr("windtunnel.reports.charts.POINTS_MAX", 10_000)
     lines = [Line("snd-pos", column(count), column(count)) for count in (100, 9_000, 9_000)]

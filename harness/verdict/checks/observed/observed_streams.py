@@ -168,9 +168,12 @@ def unread_notes(findings: Sequence[Finding]) -> Iterator[str]:
 
 def unknown_notes(findings: Iterable[Finding]) -> Iterator[str]:
     """Yield a note if the content of observed streams is unknown, for the reason of a verdict."""
-    names = [each.about for each in findings if each.name == NAME and ALWAYS_UNKNOWN in each.text]
+    observed = [each for each in findings if each.name == NAME and each.about]
+    names = [each.about for each in observed if ALWAYS_UNKNOWN in each.text]
     if names:
-        yield f"unknown of {_named(names)}: {ALWAYS_UNKNOWN}"
+        is_all = NAMED_MAX < len(names) == len(observed)
+        which = f"all {len(names)} observed streams" if is_all else _named(names)
+        yield f"unknown for {which}: {ALWAYS_UNKNOWN}"
 
 
 def _named(names: Sequence[str]) -> str:

@@ -1,6 +1,6 @@
 """Sentences about the silences of observed streams around the events of a run.
 
-quotes at b: pause 'stop' (driver on b) from 2.000 s to 7.000 s: no new data for 5.21 s, the next
+quotes at b: pause 'stop' (driver on b) from 2.000 s to 7.000 s: no new data for 5.21 s, until
 209 ms after its end
 
 Of an event that concerns many streams, the longest silence is described, and how many there were.

@@ -1,6 +1,6 @@
 """Sentences about what one subscriber read, and about all subscribers of a stream.
 
-no delivery for 5.21 s, the next one 209 ms after its end          an interruption
+no delivery for 5.21 s, until 209 ms after its end                 an interruption
 12 stalls from 2.013 s to 3.602 s, 1.62 s in total: repair 1.6 s   stalls
 371 ranges (489,552 B) were filled with padding                    gap filling
 312 NAKs from 7 subscribers for 304 gaps                           a group
@@ -87,8 +87,8 @@ def silence_text(
     if next_ns == NEVER_NS:
         return f"{text}: the last {what} was at {at(int(times_ns[-1]), start_ns)}"
     side = "after" if next_ns >= ended_ns else "before"
-    text += f": no {what} for {duration(length_ns)}, the next {'one ' if what == DELIVERY else ''}"
-    return f"{text}{duration(abs(next_ns - ended_ns))} {side} its end"
+    end = f"{duration(abs(next_ns - ended_ns))} {side} its end"
+    return f"{text}: no {what} for {duration(length_ns)}, until {end}"
 
 
 def silence(

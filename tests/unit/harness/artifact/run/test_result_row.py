@@ -119,6 +119,13 @@ def test_of_many_found_streams_those_with_events_are_shown():
     assert last == f"    {rest_text(others)}: see --json"
 
 
+def test_of_many_found_streams_without_events_none_is_called_more():
+    rows = [found(0, name) for name in range(FOUND_MAX + 1)]
+    assert list(result_lines(rows, 80)) == [
+        "    9 streams: 0 frames lost, 0 sent again, 0 NAKs: see --json"
+    ]
+
+
 def test_of_found_streams_with_events_those_that_lost_most_are_shown():
     rows = [found(lost, lost) for lost in range(1, FOUND_MAX + 4)]
     shown, others = shown_first(rows)
@@ -126,7 +133,7 @@ def test_of_found_streams_with_events_those_that_lost_most_are_shown():
     unknown = replace(rows[0], lost_frames=None)
     assert rest_text(others) == "3 more streams: 6 frames lost, 6 sent again, 6 NAKs"
     text = rest_text([unknown, *others[1:]])
-    assert text == "3 more streams: 5 frames lost (unknown of 1), 6 sent again, 6 NAKs"
+    assert text == "3 more streams: 5 frames lost (unknown for 1), 6 sent again, 6 NAKs"
 
 
 def test_streams_that_the_scenario_names_are_all_shown():

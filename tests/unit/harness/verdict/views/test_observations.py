@@ -128,7 +128,7 @@ def test_a_cut_has_the_times_of_its_rule_and_the_silence_around_it(made, when):
     assert found.interruptions == [Interruption("cut", "outage", A_TO_B, began_ns, ended_ns)]
     assert found.all_sentences == [
         # Deliveries at 31 and 185 ms; the first offer was at 8 ms.
-        "one: cut 'outage' (a->b) from 0.012 s to 0.027 s: no delivery for 154 ms, the next one "
+        "one: cut 'outage' (a->b) from 0.012 s to 0.027 s: no delivery for 154 ms, until "
         "150 ms after its end",
         STALLED,
         REVEALED,
@@ -309,10 +309,10 @@ def test_a_filled_range_has_a_reason_only_if_it_is_known(lost, late, text):
 @pytest.mark.parametrize(
     ("times_ms", "text"),
     [
-        ((50, 90, 110, 260), "no delivery for 150 ms, the next one 60 ms after its end"),
-        ((50, 190, 199, 201), "no delivery for 140 ms, the next one 10 ms before its end"),
+        ((50, 90, 110, 260), "no delivery for 150 ms, until 60 ms after its end"),
+        ((50, 190, 199, 201), "no delivery for 140 ms, until 10 ms before its end"),
         ((50, 90), "the last delivery was at 0.090 s"),
-        ((250,), "no delivery for 250 ms, the next one 50 ms after its end"),
+        ((250,), "no delivery for 250 ms, until 50 ms after its end"),
     ],
 )
 def test_the_longest_silence_of_an_interruption_is_found(times_ms, text):
@@ -331,7 +331,7 @@ def test_the_longest_silence_of_a_cut_that_is_often_repeated_is_named():
     silences = [(0, "12 ms", 1), (1, "16 ms", 5), (2, "13 ms", 2), (3, "14 ms", 3)]
     texts = [
         f"cut 'c' (a->b) from 0.{index + 1}00 s to 0.{index + 1}10 s: no delivery for {silence}, "
-        f"the next one {after} ms after its end"
+        f"until {after} ms after its end"
         for index, silence, after in silences
     ]
     assert list(interruption_sentences(times_ns, cuts[:3], START_NS)) == texts[:3]

@@ -58,9 +58,9 @@ EVENT = "pause 'stop' (driver on b) from 0.100 s to 0.200 s"
 @pytest.mark.parametrize(
     ("times", "sent", "text"),
     [
-        ((10, 90, 250), {}, "no new data for 160 ms, the next 50 ms after its end"),
+        ((10, 90, 250), {}, "no new data for 160 ms, until 50 ms after its end"),
         # It begins within the event: what was before is no silence.
-        ((250, 300), {"sent": (150, 400)}, "no new data for 100 ms, the next 50 ms after its end"),
+        ((250, 300), {"sent": (150, 400)}, "no new data for 100 ms, until 50 ms after its end"),
         ((10, 90), {}, "the last new data was at 0.090 s"),
         # It begins after the event, or has ended before it.
         ((250, 300), {"sent": (201, 400)}, None),
@@ -88,7 +88,7 @@ def test_of_many_streams_the_longest_silence_is_described(case) -> None:
     assert details == []
     shown, details = observed_sentences(case, sessions, [event()], 0)
     assert shown == [
-        f"s250 at b: {EVENT}: no new data for 240 ms, the next 50 ms after its end "
+        f"s250 at b: {EVENT}: no new data for 240 ms, until 50 ms after its end "
         "(the longest silence of 5 streams)"
     ]
     assert details[:STREAMS_MAX] == few
@@ -99,7 +99,7 @@ def test_of_many_streams_those_without_new_data_after_an_event_are_named(case) -
     sessions = [session(case, (10, 90), f"s{index}") for index in range(STREAMS_MAX + 2)]
     shown, _ = observed_sentences(case, [*sessions, session(case, (10, 220))], [event()], 0)
     assert shown == [
-        f"one at b: {EVENT}: no new data for 210 ms, the next 20 ms after its end",
+        f"one at b: {EVENT}: no new data for 210 ms, until 20 ms after its end",
         f"{EVENT}: 6 streams had no new data after it: s0 at b, s1 at b, s2 at b, s3 at b and "
         "2 more",
     ]

@@ -278,10 +278,12 @@ def test_each_session_is_judged_separately(run):
 def test_of_many_streams_the_first_are_named():
     text = "unknown: what the applications offered, and what they did with the data"
     found = [passed("observed_streams", text, f"s-{number}") for number in range(7)]
-    assert list(unknown_notes(found[:4])) == [text.replace(":", " of s-0, s-1, s-2, s-3:", 1)]
-    assert list(unknown_notes(found)) == [
-        text.replace(":", " of s-0, s-1, s-2, s-3 and 3 more:", 1)
+    known = passed("observed_streams", "nothing is unknown", "reported")
+    assert list(unknown_notes(found[:4])) == [text.replace(":", " for s-0, s-1, s-2, s-3:", 1)]
+    assert list(unknown_notes([*found, known])) == [
+        text.replace(":", " for s-0, s-1, s-2, s-3 and 3 more:", 1)
     ]
+    assert list(unknown_notes(found)) == [text.replace(":", " for all 7 observed streams:", 1)]
 
 
 def test_a_verdict_names_what_is_unknown(run):

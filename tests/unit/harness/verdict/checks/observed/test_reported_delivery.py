@@ -52,7 +52,7 @@ def test_equal_reports_pass_and_nothing_is_unknown(run, stream):
     assert found[CHECK].outcome is Outcome.PASS
     assert "3 messages of sender reached receiver, once and in order" in found[CHECK].text
     assert found["observed_streams"].text.endswith("nothing is unknown")
-    assert "unknown of" not in judge(run.path).reason
+    assert "unknown for" not in judge(run.path).reason
     assert list(reported_notes(found.values())) == [f"seen: {found[CHECK].text}"]
 
 
