@@ -201,7 +201,7 @@ def _left_out(run: RunDocuments, series: RunSeries, limits: Limits) -> Markup:
         f"To keep the page small, a line has at most {number(limits.points)} points"
     ]
     if limits_of([series]) != limits:
-        parts += [". With more of them: ", element("code", _command("report", run))]
+        parts += [". To draw more: ", element("code", _command("report", run))]
     return element("p", joined(parts), class_="hint")
 
 

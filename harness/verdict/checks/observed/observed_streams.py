@@ -65,6 +65,7 @@ NO_STREAM = (
     "localhost leads to the program's own host)"
 )
 ALWAYS_UNKNOWN = "what the applications offered, and what they did with the data"
+REPLACED_UNKNOWN = "whether all data arrived"
 
 
 def observed_streams(evidence: Evidence) -> list[Finding]:
@@ -124,7 +125,7 @@ def _session(evidence: Evidence, flow: TrafficCase, unknown: list[str]) -> Itera
     replaced = _replaced_image(evidence, flow)
     checks = FROM_CAPTURES if not replaced else FROM_CAPTURES[2:]
     if replaced:
-        unknown.append(f"whether all data arrived, and where positions should be ({replaced})")
+        unknown.append(f"{REPLACED_UNKNOWN}, and where positions should be ({replaced})")
     yield from (_run(check, kind, evidence, flow) for check, kind in checks)
     of_channel = () if flow.found or replaced else OF_CHANNEL
     for check, kind in (*(FROM_DRIVERS if not replaced else FROM_DRIVERS[:1]), *of_channel):
@@ -167,8 +168,14 @@ def unread_notes(findings: Sequence[Finding]) -> Iterator[str]:
 
 
 def unknown_notes(findings: Iterable[Finding]) -> Iterator[str]:
-    """Yield a note if the content of observed streams is unknown, for the reason of a verdict."""
+    """Yield notes for the reason of a verdict: of which streams it is unknown whether all data
+    arrived, which have no results, and of which the content is unknown.
+    """
     observed = [each for each in findings if each.name == NAME and each.about]
+    replaced = [each.about for each in observed if REPLACED_UNKNOWN in each.text]
+    if replaced:
+        which = _named(replaced)
+        yield f"unknown for {which}: {REPLACED_UNKNOWN}, as images were replaced (no figures)"
     names = [each.about for each in observed if ALWAYS_UNKNOWN in each.text]
     if names:
         is_all = NAMED_MAX < len(names) == len(observed)

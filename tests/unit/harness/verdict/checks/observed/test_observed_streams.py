@@ -286,6 +286,15 @@ def test_of_many_streams_the_first_are_named():
     assert list(unknown_notes(found)) == [text.replace(":", " for all 7 observed streams:", 1)]
 
 
+def test_a_verdict_names_the_streams_whose_images_were_replaced():
+    text = "9 frames of session 7 sent; unknown: whether all data arrived, and where positions "
+    text += "should be (the session had 2 images)"
+    found = [passed("observed_streams", text, "s"), passed("observed_streams", "all known", "t")]
+    assert list(unknown_notes(found)) == [
+        "unknown for s: whether all data arrived, as images were replaced (no figures)"
+    ]
+
+
 def test_a_verdict_names_what_is_unknown(run):
     verdict = judge(run.write())
     names = [each.name for each in verdict.checks]
