@@ -202,7 +202,7 @@ def test_the_death_of_the_harness_ends_all_programs(tmp_path):
     harness = subprocess.Popen(argv, cwd=REPOSITORY, stdout=subprocess.PIPE, text=True)
     try:
         pid = int(harness.stdout.readline())
-        until(lambda: (tmp_path / "log").exists() and (tmp_path / "log").read_text())
+        until(lambda: (tmp_path / "log").exists() and "\n" in (tmp_path / "log").read_text())
         assert (tmp_path / "log").read_text() == "waiting\n"
         assert is_alive(pid)
     finally:
