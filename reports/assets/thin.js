@@ -119,7 +119,7 @@ const Thin = (() => {
     }
     more.forEach(put);
     if (seen.low > seen.high) return null;
-    const margin = Math.max((seen.high - seen.low) * 0.06, 64);
+    const margin = (seen.high - seen.low) * 0.06 || 64;
     return [seen.low - margin, seen.high + margin];
   }
 

@@ -189,6 +189,14 @@ def test_a_plateau_among_many_points_is_drawn_level(opened: Browser) -> None:
     assert len(points) <= 40
 
 
+def test_a_low_line_has_a_range_that_fits_it(opened: Browser) -> None:
+    line = "{t: [0, 1], v: [0, 96]}"
+    low, high = opened.evaluate(f"Thin.span([{line}], 0, 1)")
+    assert -16 < low < 0
+    assert 96 < high < 112
+    assert opened.evaluate("Thin.span([{t: [0], v: [96]}], 0, 1)") == [32, 160]
+
+
 @pytest.mark.full
 def test_plateaus_before_a_burst_are_drawn_level(opened: Browser) -> None:
     """A position rises 50 times in 500 ms, and then 1,000 times in 1 ms."""
