@@ -92,9 +92,12 @@ class ComparedStream:
         return all(row is None or row.found_stream is not None for row in self.rows)
 
     @property
-    def lost_most(self) -> int:
-        """The largest number of frames that were lost in a run."""
-        return max((row.lost_frames or 0 for row in self.rows if row is not None), default=0)
+    def worst(self) -> tuple[int, int, int, int]:
+        """Of the run in which most frames were lost: the numbers of them, of retransmits and NAKs,
+        and the longest silence.
+        """
+        rows = (row for row in self.rows if row is not None)
+        return max((*row.events, row.longest_silence_ns or 0) for row in rows)
 
     def brief_cells(self) -> list[str]:
         """Return one text for each run, with its most important figures."""
@@ -184,7 +187,8 @@ def found_first(
     and not to show.
     """
     named = [each for each in streams if not each.is_found]
-    found = sorted((each for each in streams if each.is_found), key=lambda each: -each.lost_most)
+    found = [each for each in streams if each.is_found]
+    found.sort(key=lambda each: each.worst, reverse=True)
     return named, found[:FOUND_MAX], found[FOUND_MAX:]
 
 
@@ -234,9 +238,12 @@ def _run_document(run: ComparedRun) -> dict[str, str]:
 
 def _brief(row: ResultRow) -> str:
     lost = UNKNOWN if row.lost_frames is None else f"{row.lost_frames:,}"
+    text = f"{lost} lost"
+    if row.resent_frames and not row.lost_frames:
+        text += f", {row.resent_frames:,} sent again"
     if row.longest_silence_ns is None:
-        return f"{lost} lost"
-    return f"{lost} lost, silent for {duration(row.longest_silence_ns)}"
+        return text
+    return f"{text}, silent for {duration(row.longest_silence_ns)}"
 
 
 def _text(kind: str, change: float | None, old: float | None) -> str:

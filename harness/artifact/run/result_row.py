@@ -100,8 +100,12 @@ class ResultRow:
     @property
     def is_eventful(self) -> bool:
         """Whether frames of the stream were lost, sent again or requested, or it was named."""
-        events = self.lost_frames, self.resent_frames, self.naks
-        return self.found_stream is None or any(events)
+        return self.found_stream is None or any(self.events)
+
+    @property
+    def events(self) -> tuple[int, int, int]:
+        """How many frames were lost, sent again and requested, or 0 if that is unknown."""
+        return self.lost_frames or 0, self.resent_frames or 0, self.naks or 0
 
     def main_causes(self) -> str:
         """Return the causes of at least 1 % of the stalled time as text."""
@@ -183,14 +187,12 @@ def shown_first(rows: Sequence[ResultRow]) -> tuple[list[ResultRow], list[Result
     found = [row for row in rows if row.found_stream is not None]
     if len(found) <= FOUND_MAX:
         return list(rows), []
-    eventful = sorted((row for row in found if row.is_eventful), key=_events, reverse=True)
+    eventful = sorted(
+        (row for row in found if row.is_eventful), key=lambda row: row.events, reverse=True
+    )
     kept = {id(row) for row in eventful[:FOUND_MAX]}
     shown = [row for row in rows if row.found_stream is None or id(row) in kept]
     return shown, [row for row in found if id(row) not in kept]
-
-
-def _events(row: ResultRow) -> tuple[int, int, int]:
-    return row.lost_frames or 0, row.resent_frames or 0, row.naks or 0
 
 
 def rest_text(rows: Sequence[ResultRow], count: int | None = None, *, is_more: bool = True) -> str:
@@ -200,7 +202,7 @@ def rest_text(rows: Sequence[ResultRow], count: int | None = None, *, is_more: b
     noun = "more stream" if is_more else "stream"
     text = f"{counted(len(rows) if count is None else count, noun)}: "
     known = [row for row in rows if row.lost_frames is not None]
-    lost, resent, naks = (sum(each) for each in zip(*map(_events, rows), strict=True))
+    lost, resent, naks = (sum(each) for each in zip(*(row.events for row in rows), strict=True))
     text += f"{counted(lost, 'frame')} lost"
     if len(known) < len(rows):
         text += f" (unknown for {len(rows) - len(known)})"

@@ -130,13 +130,24 @@ def test_the_sessions_of_a_found_stream_are_compared_together():
     assert replace(stream, rows=(ResultRow("x", "a", "b"),)).brief_cells() == ["- lost"]
 
 
+def test_of_found_streams_without_losses_those_with_retransmits_and_silences_come_first():
+    rows = [found(f"stream-{number}", number, 0, number) for number in range(FOUND_MAX)]
+    again = replace(found("stream-99", 99, 0, 1), resent_frames=1384)
+    _, shown, others = found_first(compared_streams([run("one", *rows, again)]))
+    assert shown[0].brief_cells() == ["0 lost, 1,384 sent again, silent for 1.00 s"]
+    assert [each.worst[3] for each in shown[1:]] == [
+        number * 10**9 for number in range(FOUND_MAX - 1, 0, -1)
+    ]
+    assert [each.worst[3] for each in others] == [0]
+
+
 def test_of_many_found_streams_those_that_lost_most_are_shown():
     rows = [found(f"stream-{number}", number, number, 1) for number in range(FOUND_MAX + 2)]
     streams = compared_streams([run("one", FIRST, *rows)])
     named, shown, others = found_first(streams)
     assert [each.traffic for each in named] == ["prices"]
-    assert [each.lost_most for each in shown] == list(range(FOUND_MAX + 1, 1, -1))
-    assert [each.lost_most for each in others] == [1, 0]
+    assert [each.worst[0] for each in shown] == list(range(FOUND_MAX + 1, 1, -1))
+    assert [each.worst[0] for each in others] == [1, 0]
     lines = list(comparison_lines([run("one", FIRST, *rows)], 200))
     assert "streams that the captures show" in lines
     text = "2 more streams: 1 frame lost, 0 sent again, 0 NAKs; longest silence 1.00 s (stream-"
