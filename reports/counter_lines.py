@@ -5,7 +5,7 @@
     snd-pos  ....------                   sent
     rcv-hwm  ...-----                     highest byte received
     rcv-pos  ..----                       received without a gap
-    sub-pos  .---                         consumed by the subscriber
+    sub-pos  .---                         consumed by the subscriber, or the slowest of several
 
 The sampler writes a sample when a value has changed since its last poll. A value therefore holds
 until one polling interval before the next sample, and changes within that interval. Accordingly, a
@@ -34,6 +34,8 @@ Positions = NDArray[np.int64]
 SENDER_COUNTERS: dict[int, str] = {1: "pub-lmt", 9: "snd-lmt", 2: "snd-pos"}
 RECEIVER_COUNTERS: dict[int, str] = {3: "rcv-hwm", 5: "rcv-pos", 4: "sub-pos"}
 """The type ids of a receiver's counters. Source: section 8.2 of Aeron's specification."""
+SUBSCRIBER_POSITION = 4
+"""Type id of sub-pos. Each subscription has one of each image, which its reference id names."""
 
 _KEY_SESSION_ID, _KEY_STREAM_ID = slice(8, 12), slice(12, 16)
 
@@ -71,10 +73,15 @@ def stream_lines(
             and _key_i32(each, _KEY_STREAM_ID) == stream_id
             and session_id in (None, _key_i32(each, _KEY_SESSION_ID))
         ]
-        picked = _samples_of(samples, counter_key.to_port(mine, port))
-        if len(picked):
-            line = Line(name, picked["time_ns"].copy(), picked["value"].copy())
-            lines.append(with_plateaus(line, interval_ns))
+        by_image: dict[int, list[CounterFacts]] = {}
+        for each in counter_key.to_port(mine, port):
+            image = 0
+            if type_id == SUBSCRIBER_POSITION:
+                image = each.reference_id or -each.registration_id
+            by_image.setdefault(image, []).append(each)
+        found = [_slowest(name, samples, each) for each in by_image.values()]
+        if any(len(each.time_ns) for each in found):
+            lines.append(with_plateaus(_joined(name, found), interval_ns))
     return lines
 
 
@@ -114,6 +121,34 @@ def _samples_of(samples: Records, counters: list[CounterFacts]) -> Records:
         )
     picked: Records = samples[chosen]
     return picked[np.argsort(picked["time_ns"], kind="stable")]
+
+
+def _slowest(name: str, samples: Records, counters: list[CounterFacts]) -> Line:
+    """Return the samples of the given counters as a line. Of several subscriptions of one image,
+    that is the position of the slowest one.
+    """
+    picked = _samples_of(samples, counters)
+    if not len(picked) or not _is_subscriber(counters):
+        return Line(name, picked["time_ns"].copy(), picked["value"].copy())
+    times_ns = np.unique(picked["time_ns"])
+    slowest = np.full(len(times_ns), np.iinfo(np.int64).max)
+    for counter in counters:
+        own = _samples_of(samples, [counter])
+        at = np.searchsorted(own["time_ns"], times_ns, side="right") - 1
+        slowest[at >= 0] = np.minimum(slowest[at >= 0], own["value"][at[at >= 0]])
+    return Line(name, times_ns, slowest)
+
+
+def _is_subscriber(counters: list[CounterFacts]) -> bool:
+    return len(counters) > 1 and counters[0].type_id == SUBSCRIBER_POSITION
+
+
+def _joined(name: str, lines: list[Line]) -> Line:
+    """Return the points of several lines as one line, by time."""
+    time_ns = np.concatenate([each.time_ns for each in lines])
+    value = np.concatenate([each.value for each in lines])
+    order = np.argsort(time_ns, kind="stable")
+    return Line(name, time_ns[order], value[order])
 
 
 def value_at(line: Line, time_ns: Times) -> Positions:

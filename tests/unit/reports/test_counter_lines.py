@@ -1,5 +1,6 @@
 """Counter samples become lines of positions over time."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +24,7 @@ from windtunnel.reports.counter_lines import (
 
 STREAM = 1001
 SND_POS = 2
+SUB_POS = 4
 
 
 def line(name: str, *points: tuple[int, int]) -> Line:
@@ -71,6 +73,24 @@ def test_a_publication_to_another_port_has_counters_of_its_own(tmp_path: Path) -
     assert values(9002) == [[32]]
     assert values(9003) == [[64]]
     assert values(None) == [[32, 32, 64]]
+
+
+def test_of_several_subscriptions_of_an_image_the_position_of_the_slowest_is_drawn(
+    tmp_path: Path,
+) -> None:
+    one, two, later = (
+        replace(counter(at, at, STREAM, SUB_POS), reference_id=image)
+        for at, image in ((7, 1), (8, 1), (9, 2))
+    )
+    rows = [
+        (1, 7, SUB_POS, 7, 32), (2, 7, SUB_POS, 7, 64), (2, 8, SUB_POS, 8, 0),
+        (3, 7, SUB_POS, 7, 96), (3, 8, SUB_POS, 8, 64), (4, 8, SUB_POS, 8, 128),
+        (5, 9, SUB_POS, 9, 160),
+    ]  # fmt: skip
+    host = make_host(tmp_path, [one, two, later], rows)
+    (found,) = stream_lines(host, STREAM, None, {SUB_POS: "sub-pos"})
+    assert found.time_ns.tolist() == [1, 2, 3, 4, 5]
+    assert found.value.tolist() == [32, 0, 64, 96, 160]
 
 
 def test_negative_stream_ids_are_found(tmp_path: Path) -> None:
