@@ -122,8 +122,10 @@ def test_the_results_have_every_figure(good_run):
     _, folder = good_run
     (row,) = json.loads(folder.verdict.read_text())["results"]
     known = {each.name for each in fields(ResultRow)}
-    # The stream has no pace, so no rate was requested; and it was received to its end.
-    assert known - set(row) == {"asked_bytes_per_s", "asked_messages_per_s", "ended_ns"}
+    # The scenario names the stream, which has no pace, so no rate was requested; and it was
+    # received to its end.
+    absent = {"found_stream", "asked_bytes_per_s", "asked_messages_per_s", "ended_ns"}
+    assert known - set(row) == absent
     assert row["delivered_messages"] == row["published_messages"]
     assert row["delivered_bytes"] == 2 * MIB
     assert 0 < row["latency_p50_ns"] <= row["latency_max_ns"] < row["finished_ns"]
