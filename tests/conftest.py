@@ -4,6 +4,7 @@ import faulthandler
 import gc
 import os
 import resource
+import signal
 import time
 from collections import defaultdict
 from collections.abc import Generator
@@ -167,6 +168,8 @@ def pytest_runtest_protocol() -> Generator[None, object, object]:
 def pytest_configure(config: pytest.Config) -> None:
     # Output is not captured yet.
     config.stash[_STDERR] = os.dup(2)
+    # Under nohup it is ignored, which processes inherit and some tests would notice.
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def _limit_s(item: pytest.Item) -> float:

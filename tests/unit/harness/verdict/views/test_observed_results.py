@@ -126,7 +126,7 @@ def test_the_silence_around_an_event_is_that_of_a_plain_computation(run):
     silence_ns = next_ns - earlier_ns
     side = "after" if next_ns >= ended_ns else "before"
     assert text.startswith("seen at b: partition 'cut' (host b) from ")
-    expected = f": no new data for {duration(silence_ns)}, the next "
+    expected = f": no new data for {duration(silence_ns)}, until "
     assert text.endswith(f"{expected}{duration(abs(next_ns - ended_ns))} {side} its end")
 
 
