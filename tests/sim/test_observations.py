@@ -92,8 +92,8 @@ def test_a_cut_and_the_silence_that_it_causes_equal_the_records(tmp_path):
     assert next_ns > cut["ended_ns"]
     expected = (
         f"orders: cut 'outage' (a->b and b->a) from {(cut['began_ns'] - start_ns) / 1e9:.3f} s to "
-        f"{(cut['ended_ns'] - start_ns) / 1e9:.3f} s: no delivery for {length_ns / MS:.3g} ms, until "
-        f"{(next_ns - cut['ended_ns']) / MS:.3g} ms after its end"
+        f"{(cut['ended_ns'] - start_ns) / 1e9:.3f} s: no delivery for {length_ns / MS:.3g} ms, "
+        f"until {(next_ns - cut['ended_ns']) / MS:.3g} ms after its end"
     )
     (reader,) = found["readers"]
     assert reader["sentences"][0] == expected
