@@ -4,16 +4,15 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
 
+from tests.peer.raw_client import RawClient
 from windtunnel.driver.base.clock import SystemClock
-from windtunnel.driver.cnc import broadcast, cnc_file, counters, ring_buffer
+from windtunnel.driver.cnc import cnc_file, counters
 from windtunnel.driver.cnc.counters_manager import append_label
-from windtunnel.driver.cnc.counters_reader import CountersReader
 from windtunnel.driver.cnc.error_log import read_errors
 from windtunnel.driver.command.client import ClientClose
-from windtunnel.driver.command.codec import Command, Response, decode_response
+from windtunnel.driver.command.codec import Response
 from windtunnel.driver.command.command_type import ErrorCode
 from windtunnel.driver.command.counter import (
     AddCounter,
@@ -35,34 +34,20 @@ pytestmark = pytest.mark.peer
 ANSWER_TIMEOUT_S = 20.0
 
 
-class Client:
+class Client(RawClient):
     """A minimal client."""
 
     def __init__(self, directory: Path) -> None:
-        self.cnc = cnc_file.connect(directory, SystemClock(), lambda ns: time.sleep(ns / 1e9))
-        self.receiver = broadcast.make_receiver(self.cnc.to_clients)
-        self.scratch = broadcast.make_scratch(self.cnc.to_clients)
+        clock = SystemClock()
+        super().__init__(cnc_file.connect(directory, clock, lambda ns: time.sleep(ns / 1e9)))
         self.client_id = self.next_id()
-        self.reader = CountersReader(self.cnc.counters_metadata, self.cnc.counters_values)
-
-    def next_id(self) -> int:
-        return int(ring_buffer.next_correlation_id(self.cnc.to_driver))
-
-    def send(self, command: Command) -> None:
-        self.send_bytes(command.TYPE_ID, command.encode())
-
-    def send_bytes(self, type_id: int, content: bytes) -> None:
-        source = np.frombuffer(content, dtype=np.uint8).copy()
-        ring = self.cnc.to_driver
-        assert ring_buffer.write(ring, type_id, source, 0, source.size) == ring_buffer.OK
 
     def next_response(self) -> Response:
         deadline = time.monotonic() + ANSWER_TIMEOUT_S
         while time.monotonic() < deadline:
-            type_id, length = broadcast.receive(self.cnc.to_clients, self.receiver, self.scratch)
-            assert type_id >= broadcast.NO_MESSAGE
-            if type_id != broadcast.NO_MESSAGE:
-                return decode_response(type_id, self.scratch[:length])
+            response = self.receive()
+            if response is not None:
+                return response
             time.sleep(0.002)
         raise AssertionError(f"no response within {ANSWER_TIMEOUT_S} s")
 

@@ -12,15 +12,13 @@ import time
 from collections import Counter
 from pathlib import Path
 
-import numpy as np
-
 from tests.peer.random_commands.names import ID_MIN, Names
+from tests.peer.raw_client import RawClient
 from windtunnel.driver.base.atomics import put_i64
 from windtunnel.driver.base.clock import SystemClock
-from windtunnel.driver.cnc import broadcast, cnc_file, counters, ring_buffer
-from windtunnel.driver.cnc.counters_reader import CountersReader
+from windtunnel.driver.cnc import cnc_file, counters, ring_buffer
 from windtunnel.driver.command.client import ClientKeepalive
-from windtunnel.driver.command.codec import Command, Response, decode_response
+from windtunnel.driver.command.codec import Response
 from windtunnel.driver.command.command_type import ErrorCode
 from windtunnel.driver.command.counter import CounterReady, StaticCounter, UnavailableCounter
 from windtunnel.driver.command.image import AvailableImage, UnavailableImage
@@ -71,27 +69,21 @@ class DriverUnderTest:
         while True:
             assert self.process.poll() is None, f"{self.kind}: the driver ended at once"
             try:
-                self.cnc = cnc_file.attach(self.directory, SystemClock().now_ms(), 10_000)
+                cnc = cnc_file.attach(self.directory, SystemClock().now_ms(), 10_000)
                 break
             except (cnc_file.DriverNotReadyError, cnc_file.DriverTimeoutError):
                 assert time.monotonic() < end_s, f"{self.kind}: the driver did not start"
                 time.sleep(0.01)
-        ring = self.cnc.to_driver
+        ring = cnc.to_driver
         next_id = ring.size - ring_buffer.TRAILER_LENGTH + ring_buffer.CORRELATION_ID
         put_i64(ring, next_id, ID_MIN)
-        self._receiver = broadcast.make_receiver(self.cnc.to_clients)
-        self._scratch = broadcast.make_scratch(self.cnc.to_clients)
-        self.counters = CountersReader(self.cnc.counters_metadata, self.cnc.counters_values)
+        self._client = RawClient(cnc)
+        self.counters, self.send = self._client.reader, self._client.send
 
     def new_id(self, name: str) -> int:
-        number = int(ring_buffer.next_correlation_id(self.cnc.to_driver))
+        number = self._client.next_id()
         self.names.add(number, name)
         return number
-
-    def send(self, command: Command) -> None:
-        source = np.frombuffer(command.encode(), np.uint8).copy()
-        ring = self.cnc.to_driver
-        assert ring_buffer.write(ring, command.TYPE_ID, source, 0, source.size) == ring_buffer.OK
 
     def keep_alive(self, clients: list[str]) -> None:
         for client in clients:
@@ -100,7 +92,7 @@ class DriverUnderTest:
     def limit(self, publication: str) -> int:
         """The position limit of a publication."""
         counter_id = self.publications[publication].limit_counter_id
-        return int(counters.get_acquire(self.cnc.counters_values, counter_id))
+        return int(counters.get_acquire(self._client.cnc.counters_values, counter_id))
 
     def owner_of_destinations(self, name: str) -> int:
         """The id with which commands for destinations name a publication or subscription.
@@ -112,15 +104,11 @@ class DriverUnderTest:
 
     def set_position(self, image: AvailableImage, position: int) -> None:
         counter_id = image.subscriber_position_id
-        counters.set_release(self.cnc.counters_values, counter_id, position)
+        counters.set_release(self._client.cnc.counters_values, counter_id, position)
 
     def listen(self) -> None:
         """Read all responses since the last call."""
-        while True:
-            type_id, length = broadcast.receive(self.cnc.to_clients, self._receiver, self._scratch)
-            if type_id == broadcast.NO_MESSAGE:
-                return
-            response = decode_response(type_id, self._scratch[:length].copy())
+        while (response := self._client.receive()) is not None:
             self.responses[self._named(response)] += 1
 
     def close(self) -> int:

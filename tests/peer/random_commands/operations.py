@@ -31,6 +31,7 @@ from windtunnel.driver.logbuffer import appender
 CLIENTS_MAX = 4
 STREAM_IDS = (1, 1, 1, 2, -7)
 RECEIVER_POSITION, PUBLISHER_POSITION = 5, 12
+Removal = type[RemovePublication] | type[RemoveSubscription] | type[RemoveCounter]
 NAMELESS_ID = 424_242
 """An id that no command has."""
 
@@ -51,7 +52,7 @@ class Operations:
         self._counters: dict[str, str] = {}
         self._destinations: dict[str, tuple[str, str, str]] = {}
         """The publication or subscription, its client, and the channel of each destination."""
-        self.removed: list[str] = []
+        self._removed: list[str] = []
         """Publications, subscriptions and counters that clients have removed."""
         self._kinds: list[tuple[int, Callable[[], None]]] = [
             *((14, self._add_publication), (14, self._add_subscription), (10, self._add_both)),
@@ -65,8 +66,9 @@ class Operations:
     def next(self) -> None:
         """Do one operation on all drivers."""
         if not self.clients or self._random.random() < 0.02 * (CLIENTS_MAX - len(self.clients)):
-            self.clients.append(self._new_name("client"))
-            self._on_all(f"{self.clients[-1]} connects", lambda driver: None, self.clients[-1])
+            client = self._new_name("client")
+            self.clients.append(client)
+            self._on_all(f"{client} connects", lambda driver: driver.new_id(client))
             self._add_subscription()  # A client exists from its first command on.
             return
         weights = [weight for weight, _ in self._kinds]
@@ -105,41 +107,42 @@ class Operations:
 
     def _remove_publication(self) -> None:
         if name := self._one_of(self._publications):
-            client, _ = self._publications.pop(name)
             is_revoked = self._random.random() < 0.2
-            self.removed.append(name)
-            self._command(
-                "removal", client, f"RemovePublication {name} revoke={is_revoked}",
-                lambda client_id, own_id, driver: RemovePublication(
-                    client_id, own_id, driver.names.number(name), is_revoked
-                ),
-            )  # fmt: skip
+            client, _ = self._publications[name]
+            self._remove(RemovePublication, self._publications, name, client, is_revoked)
 
     def _remove_subscription(self) -> None:
         if name := self._one_of(self._subscriptions):
-            client, _ = self._subscriptions.pop(name)
-            self.removed.append(name)
-            self._command(
-                "removal", client, f"RemoveSubscription {name}",
-                lambda client_id, own_id, driver: RemoveSubscription(
-                    client_id, own_id, driver.names.number(name)
-                ),
-            )  # fmt: skip
+            client, _ = self._subscriptions[name]
+            self._remove(RemoveSubscription, self._subscriptions, name, client)
+
+    def _remove_counter(self) -> None:
+        if name := self._one_of(self._counters):
+            self._remove(RemoveCounter, self._counters, name, self._counters[name])
 
     def _remove_what_is_removed(self) -> None:
         """Remove what has been removed, what never was, or what belongs to another client."""
-        others = [*self.removed, *self._publications, *self._subscriptions, *self._counters]
+        others = [*self._removed, *self._publications, *self._subscriptions, *self._counters]
         name = self._random.choice((self._one_of(others), ""))
-        client = self._random.choice(self.clients)
-        kind = self._random.choice((RemovePublication, RemoveSubscription, RemoveCounter))
-        owned = self._publications, self._subscriptions, self._counters
-        of_kind = owned[(RemovePublication, RemoveSubscription, RemoveCounter).index(kind)]
-        if of_kind.pop(name, None) is not None:
-            self.removed.append(name)
+        kind, owned = self._random.choice(
+            (
+                (RemovePublication, self._publications),
+                (RemoveSubscription, self._subscriptions),
+                (RemoveCounter, self._counters),
+            )
+        )
+        self._remove(kind, owned, name, self._random.choice(self.clients))
+
+    def _remove(
+        self, kind: Removal, owned: dict[str, object], name: str, client: str, *options: bool
+    ) -> None:
+        """Let a client remove what has a name, or what no command has added."""
+        if owned.pop(name, None) is not None:
+            self._removed.append(name)
         self._command(
-            "removal", client, f"{kind.__name__} {name or NAMELESS_ID}",
+            "removal", client, f"{kind.__name__} {name or NAMELESS_ID} {options}",
             lambda client_id, own_id, driver: kind(
-                client_id, own_id, driver.names.number(name) if name else NAMELESS_ID
+                client_id, own_id, driver.names.number(name) if name else NAMELESS_ID, *options
             ),
         )  # fmt: skip
 
@@ -250,16 +253,6 @@ class Operations:
             ),
         )  # fmt: skip
 
-    def _remove_counter(self) -> None:
-        if name := self._one_of(self._counters):
-            client = self._counters.pop(name)
-            self._command(
-                "removal", client, f"RemoveCounter {name}",
-                lambda client_id, own_id, driver: RemoveCounter(
-                    client_id, own_id, driver.names.number(name)
-                ),
-            )  # fmt: skip
-
     def _close_client(self) -> None:
         if len(self.clients) < 2:
             return
@@ -267,7 +260,7 @@ class Operations:
         for owned in (self._publications, self._subscriptions):
             for name in [name for name, (owner, _) in owned.items() if owner == client]:
                 del owned[name]
-                self.removed.append(name)
+                self._removed.append(name)
         self._counters = {name: of for name, of in self._counters.items() if of != client}
         kept = self._destinations.items()
         self._destinations = {name: each for name, each in kept if each[1] != client}
@@ -319,11 +312,9 @@ class Operations:
         self.awaited = name
         return name
 
-    def _on_all(self, text: str, act: Callable[[DriverUnderTest], object], new: str = "") -> None:
+    def _on_all(self, text: str, act: Callable[[DriverUnderTest], object]) -> None:
         self.done.append(text)
         for driver in self._drivers:
-            if new:
-                driver.new_id(new)
             act(driver)
 
     def _one_of(self, names: object) -> str:
