@@ -15,6 +15,7 @@ from windtunnel.driver.channel.timestamp_offsets import parse_offset
 from windtunnel.driver.channel.udp_channel import ControlMode
 from windtunnel.driver.channel.uri import ChannelUri
 
+DEFAULT = "default"
 STATIC = "static"
 CUBIC = "cubic"
 
@@ -47,7 +48,9 @@ class SubscriptionDefaults(NamedTuple):
     group: Group = Group.INFER
     group_tag: int | None = None
     initial_window_length: int = 128 * 1024
-    congestion_control: str = STATIC
+    congestion_control: str = DEFAULT
+    """The strategy of all images, or DEFAULT: then channels choose it, and STATIC is the default.
+    """
     socket_rcvbuf_length: int = 128 * 1024
     """Receive buffer size in bytes, or 0 for the system's default, `system_rcvbuf_length`."""
     system_rcvbuf_length: int = 212_992
@@ -190,12 +193,13 @@ def _window_length(uri: ChannelUri, defaults: SubscriptionDefaults) -> int:
 
 
 def _congestion_control(uri: ChannelUri, defaults: SubscriptionDefaults) -> str:
-    text = uri.get(uri_param.CONGESTION_CONTROL) or defaults.congestion_control
+    text = uri.get(uri_param.CONGESTION_CONTROL) or STATIC
     if text not in (STATIC, CUBIC):
         raise ConfigurationError(
             f"{uri_param.CONGESTION_CONTROL}={text}: expected {STATIC} or {CUBIC}"
         )
-    return text
+    # As in the C driver, a strategy in the driver's settings replaces that of channels.
+    return text if defaults.congestion_control == DEFAULT else defaults.congestion_control
 
 
 def _group(uri: ChannelUri, defaults: SubscriptionDefaults) -> Group:

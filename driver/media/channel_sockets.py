@@ -252,7 +252,7 @@ class LinkSockets:
             if channel.is_multicast:
                 frames = self._open(channel.local_data.with_port(0), channel.remote_data)
                 try:
-                    control = self._claim(channel.remote_control, None)
+                    control = self._open_group(channel.remote_control)
                 except DriverError:
                     frames.close()
                     raise
@@ -264,7 +264,7 @@ class LinkSockets:
     def open_subscription(self, channel: UdpChannel) -> OpenSocket:
         with _naming(channel):
             if channel.is_multicast:
-                return self._claim(channel.remote_data, None)
+                return self._open_group(channel.remote_data)
             return self._open(channel.remote_data, None)
 
     def system_buffers(self) -> SystemBuffers:
@@ -278,7 +278,15 @@ class LinkSockets:
         local = self._host.with_port(bind.port or self._choose_port())
         if self._is_used(local):
             raise DriverError(f"cannot bind {local}: the port is in use")
-        return self._claim(local, peer)
+        opened = self._claim(local, peer)
+        if peer is None:
+            opened.local = bind.with_port(local.port)
+        return opened
+
+    def _open_group(self, group: SocketAddress) -> LinkSocket:
+        opened = self._claim(group, None)
+        opened.local = _any_address(group).with_port(group.port)
+        return opened
 
     def _claim(self, local: SocketAddress, peer: SocketAddress | None) -> LinkSocket:
         closed = np.flatnonzero(self._mailboxes["is_open"] == 0)

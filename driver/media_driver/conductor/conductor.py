@@ -103,13 +103,16 @@ class Conductor:
 
     def do_work(self, now_ns: int) -> int:
         """Run the Python part of one conductor duty cycle. Returns the work count."""
-        work_count = self._on_command() + self._on_events(now_ns)
-        work_count += self._resources.names.do_work(now_ns) + self._waiting.do_work()
-        work_count += self.components.reresolution.do_work(now_ns)
+        work_count = 0
         if now_ns >= self._next_timer_ns:
+            # Before commands, as in Aeron: keepalives that waited longer than the client liveness
+            # timeout, because the driver was stopped, are too late.
             self._next_timer_ns = now_ns + self._resources.context.timer_interval_ns
             self._on_timer(now_ns, self._resources.clock.now_ms())
             work_count += 1
+        work_count += self._on_command() + self._on_events(now_ns)
+        work_count += self._resources.names.do_work(now_ns) + self._waiting.do_work()
+        work_count += self.components.reresolution.do_work(now_ns)
         work_count += self._continue_image_checks()
         if self._resources.retired_logs and now_ns >= self._next_freeing_ns:
             work_count += self._free_logs()

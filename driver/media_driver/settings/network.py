@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from windtunnel.driver.channel.flow_control_parameters import MAX, MIN, TAGGED
-from windtunnel.driver.channel.subscription_parameters import CUBIC, STATIC
+from windtunnel.driver.channel.subscription_parameters import CUBIC, DEFAULT, STATIC
 from windtunnel.driver.media_driver.settings import loss_interceptors
 from windtunnel.driver.media_driver.settings.loss_interceptors import (
     FixedLoss,
@@ -44,8 +44,8 @@ _FLOW_CONTROLS = {
 }
 _CONGESTION_CONTROLS = {
     "static": STATIC,
-    "default": STATIC,
-    "aeron_congestion_control_default_strategy_supplier": STATIC,
+    "default": DEFAULT,
+    "aeron_congestion_control_default_strategy_supplier": DEFAULT,
     "aeron_static_window_congestion_control_strategy_supplier": STATIC,
     "cubic": CUBIC,
     "aeron_cubic_congestion_control_strategy_supplier": CUBIC,
@@ -215,10 +215,10 @@ class NetworkSettings:
         str,
         Choice(
             "AERON_CONGESTIONCONTROL_SUPPLIER",
-            "congestion control strategy of receivers",
+            "congestion control of receivers; default: that of the channel (cc), or static",
             _CONGESTION_CONTROLS,
         ),
-    ] = STATIC
+    ] = DEFAULT
     cubic_measure_rtt: Annotated[
         bool, Flag("AERON_CUBICCONGESTIONCONTROL_MEASURERTT", "measure the round-trip time")
     ] = False

@@ -113,6 +113,9 @@ class MemorySockets:
                 return status
         mailbox = self._links[found.host].mailboxes[found.mailbox]
         mailbox.peer_length = write_name(mailbox.peer, peer)
+        if peer is not None and found.bound is not None and found.bound.host == _ANY:
+            # Linux chooses the address of the interface that leads to the peer.
+            found.bound = SocketAddress(self._addresses[found.host], found.bound.port)
         return 0
 
     def join(self, descriptor: int, group: str) -> int:

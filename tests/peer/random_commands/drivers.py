@@ -1,23 +1,20 @@
-"""A driver in a network namespace of its own, and clients that send commands to it.
+"""Clients that send commands to a driver, and what it responds.
 
 The clients have no library: commands and responses are those of the CnC file. What the driver
 responds is kept as tuples with names in place of numbers, so that it can be compared.
 """
 
-import os
-import signal
-import subprocess
-import sys
-import time
 from collections import Counter
 from pathlib import Path
 
-from tests.peer.random_commands.names import ID_MIN, Names
+import numpy as np
+
+from tests.peer.random_commands.names import Names
 from tests.peer.raw_client import RawClient
 from windtunnel.driver.base.atomics import put_i64
-from windtunnel.driver.base.clock import SystemClock
-from windtunnel.driver.cnc import cnc_file, counters, ring_buffer
-from windtunnel.driver.command.client import ClientKeepalive
+from windtunnel.driver.cnc import counters, ring_buffer
+from windtunnel.driver.cnc.cnc_file import CncFile
+from windtunnel.driver.command.client import ClientKeepalive, ClientTimeout
 from windtunnel.driver.command.codec import Response
 from windtunnel.driver.command.command_type import ErrorCode
 from windtunnel.driver.command.counter import CounterReady, StaticCounter, UnavailableCounter
@@ -25,58 +22,36 @@ from windtunnel.driver.command.image import AvailableImage, UnavailableImage
 from windtunnel.driver.command.publication import ExclusivePublicationReady, PublicationReady
 from windtunnel.driver.command.response import ErrorResponse, PublicationError
 from windtunnel.driver.command.subscription import SubscriptionReady
+from windtunnel.driver.logbuffer import appender
 from windtunnel.driver.logbuffer.log_buffer import LogBuffer
 
-ROOT = Path(__file__).resolve().parents[3]
-START_TIMEOUT_S = 300
-"""With an empty kernel cache, our driver compiles its kernels first."""
-COMMANDS = {
-    "real": ("windtunnel.harness.bench.c_driver",),
-    "ours": ("windtunnel.driver",),
-}
-SETTINGS = {
-    "AERON_THREADING_MODE": "SHARED", "AERON_SHARED_IDLE_STRATEGY": "sleep-ns",
-    "AERON_TERM_BUFFER_LENGTH": "64k", "AERON_IPC_TERM_BUFFER_LENGTH": "64k",
-    "AERON_TIMER_INTERVAL": "100ms", "AERON_CLIENT_LIVENESS_TIMEOUT": "120s",
-    "AERON_PUBLICATION_UNBLOCK_TIMEOUT": "240s",
-    "AERON_PUBLICATION_CONNECTION_TIMEOUT": "1s", "AERON_PUBLICATION_LINGER_TIMEOUT": "200ms",
-    "AERON_COUNTERS_FREE_TO_REUSE_TIMEOUT": "100ms", "AERON_RCV_STATUS_MESSAGE_TIMEOUT": "100ms",
-}  # fmt: skip
 REFUSALS = {ErrorCode.GENERIC_ERROR, ErrorCode.INVALID_CHANNEL}
 """The drivers use them differently on purpose: see docs/behaviour.md."""
 
 
 class DriverUnderTest:
-    """A running driver, its clients, and all that it has responded."""
+    """A driver, its clients, and all that it has responded."""
 
-    def __init__(self, kind: str, folder: Path, settings: dict[str, str]) -> None:
-        self.kind, self.directory = kind, folder / kind
-        self.names, self.responses = Names(), Counter[tuple[object, ...]]()
+    unlike_metadata: tuple[int, ...] = ()
+    """Offsets of int32 in log metadata for which the drivers have different settings."""
+
+    def __init__(self, kind: str, directory: Path, names: Names, id_min: int) -> None:
+        """`names` may be shared with drivers on other hosts. `id_min` is the first id."""
+        self.kind, self.directory, self.names = kind, directory, names
+        self._id_min = id_min
+        self._received: list[Response] = []
+        self.responses = Counter[tuple[object, ...]]()
         self.publications: dict[str, PublicationReady | ExclusivePublicationReady] = {}
         self.images: dict[tuple[int, int], AvailableImage] = {}
         self.logs: dict[int, LogBuffer] = {}
         self.answered: set[str] = set()
         """The commands to which the driver has responded."""
-        network = (sys.executable, "-m", "tests.peer.random_commands.own_network")
-        self.process = subprocess.Popen(
-            [*network, sys.executable, "-m", *COMMANDS[kind]], cwd=ROOT, stdout=subprocess.DEVNULL,
-            env=os.environ | SETTINGS | settings | {"AERON_DIR": str(self.directory)},
-        )  # fmt: skip
 
-    def connect(self) -> None:
-        """Wait until the driver is ready, and map its CnC file."""
-        end_s = time.monotonic() + START_TIMEOUT_S
-        while True:
-            assert self.process.poll() is None, f"{self.kind}: the driver ended at once"
-            try:
-                cnc = cnc_file.attach(self.directory, SystemClock().now_ms(), 10_000)
-                break
-            except (cnc_file.DriverNotReadyError, cnc_file.DriverTimeoutError):
-                assert time.monotonic() < end_s, f"{self.kind}: the driver did not start"
-                time.sleep(0.01)
+    def attach(self, cnc: CncFile) -> None:
+        """Use a CnC file for all clients."""
         ring = cnc.to_driver
         next_id = ring.size - ring_buffer.TRAILER_LENGTH + ring_buffer.CORRELATION_ID
-        put_i64(ring, next_id, ID_MIN)
+        put_i64(ring, next_id, self._id_min)
         self._client = RawClient(cnc)
         self.counters, self.send = self._client.reader, self._client.send
 
@@ -94,6 +69,11 @@ class DriverUnderTest:
         counter_id = self.publications[publication].limit_counter_id
         return int(counters.get_acquire(self._client.cnc.counters_values, counter_id))
 
+    def log_of(self, publication: str) -> tuple[np.ndarray, np.ndarray]:
+        """The log of a publication, and its appender."""
+        log = self.logs[self.publications[publication].registration_id]
+        return log.log, appender.attach(log.log, log.meta_at)
+
     def owner_of_destinations(self, name: str) -> int:
         """The id with which commands for destinations name a publication or subscription.
 
@@ -106,17 +86,25 @@ class DriverUnderTest:
         counter_id = image.subscriber_position_id
         counters.set_release(self._client.cnc.counters_values, counter_id, position)
 
-    def listen(self) -> None:
-        """Read all responses since the last call."""
+    def receive(self) -> None:
+        """Receive all responses since the last call, and name the sessions of publications."""
         while (response := self._client.receive()) is not None:
-            self.responses[self._named(response)] += 1
+            self._received.append(response)
+            if isinstance(response, PublicationReady | ExclusivePublicationReady):
+                name = self.names.of(response.correlation_id)
+                self.names.add_session(response.session_id, name)
 
-    def close(self) -> int:
-        """Stop the driver. Returns its exit code."""
+    def listen(self) -> None:
+        """Receive all responses, and keep them with names."""
+        self.receive()
+        for response in self._received:
+            self.responses[self._named(response)] += 1
+        self._received.clear()
+
+    def unmap(self) -> None:
+        """Unmap the logs."""
         for log in self.logs.values():
             log.close()
-        self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(60)
 
     def _named(self, response: Response) -> tuple[object, ...]:
         names, kind = self.names, type(response).__name__
@@ -141,6 +129,8 @@ class DriverUnderTest:
                 details = (self._label(response.counter_id),)
             case SubscriptionReady():
                 details = (self._label(response.channel_status_counter_id),)
+            case ClientTimeout():
+                return kind, names.of(response.client_id)
             case UnavailableCounter():
                 return kind, names.of(response.registration_id)
             case ErrorResponse():
@@ -159,7 +149,6 @@ class DriverUnderTest:
 
     def _add_publication(self, ready: PublicationReady | ExclusivePublicationReady) -> None:
         name = self.names.of(ready.correlation_id)
-        self.names.add_session(ready.session_id, name)
         self.publications[name] = ready
         if ready.registration_id not in self.logs:
             self.logs[ready.registration_id] = LogBuffer.map(Path(ready.log_file_name))
@@ -169,8 +158,9 @@ class DriverUnderTest:
         subscription = self.names.of(image.subscription_registration_id)
         self.names.add(image.correlation_id, f"image of {of} for {subscription}")
         self.images[image.correlation_id, image.subscription_registration_id] = image
-        if image.correlation_id not in self.logs:
-            self.logs[image.correlation_id] = LogBuffer.map(Path(image.log_file_name))
+        path = Path(image.log_file_name)
+        if image.correlation_id not in self.logs and path.exists():  # It may have ended already.
+            self.logs[image.correlation_id] = LogBuffer.map(path)
 
     def _label(self, counter_id: int) -> str:
         counter = self.counters.read(counter_id) if counter_id >= 0 else None

@@ -1,12 +1,14 @@
 """Random operations of clients, each on all drivers at once."""
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import numpy as np
 
-from tests.peer.random_commands.channels import MALFORMED, Channels
+from tests.peer.random_commands.channels import LOOPBACK, MALFORMED, Channels, Places
 from tests.peer.random_commands.drivers import DriverUnderTest
 from windtunnel.driver.command.client import ClientClose
 from windtunnel.driver.command.codec import Command
@@ -23,6 +25,7 @@ from windtunnel.driver.command.publication import (
     AddExclusivePublication,
     AddPublication,
     GetNextAvailableSessionId,
+    PublicationReady,
     RemovePublication,
 )
 from windtunnel.driver.command.subscription import AddSubscription, RemoveSubscription
@@ -37,13 +40,25 @@ NAMELESS_ID = 424_242
 
 
 class Operations:
-    """Draws operations. `done` lists those of a test, for its message."""
+    """Draws operations of the clients on one host."""
 
-    def __init__(self, random: Random, drivers: list[DriverUnderTest]) -> None:
-        self._random, self._drivers, self._channels = random, drivers, Channels(random)
-        self._count = 0
-        self.done: list[str] = []
-        self.awaited = ""
+    def __init__(
+        self,
+        random: Random,
+        drivers: Sequence[DriverUnderTest],
+        places: Places = LOOPBACK,
+        peers: Sequence["Operations"] = (),
+    ) -> None:
+        """`peers` are those on the other hosts so far, with drivers in the same order."""
+        self._random, self._drivers = random, drivers
+        self._places, self._channels = places, Channels(random, places)
+        self._peers = list(peers)
+        for peer in peers:
+            peer._peers.append(self)
+        self._numbers = peers[0]._numbers if peers else itertools.count(1)
+        self.done: list[str] = peers[0].done if peers else []
+        """What was done, for the message of a test."""
+        self._awaited = ""
         """The last command, to which the drivers must respond."""
         self.clients: list[str] = []
         self._publications: dict[str, tuple[str, str]] = {}
@@ -95,11 +110,13 @@ class Operations:
         self._subscriptions[name] = client, channel
 
     def _add_both(self) -> None:
-        publication, subscription = self._channels.fitting()
+        reader = self._random.choice((self, *self._peers))
+        publication, subscription = self._channels.fitting(reader._places)
         if self._random.random() < 0.3:
             subscription += "|tether=false" if "?" in subscription else "?tether=false"
         self._add_publication(publication)
-        self._add_subscription(subscription)
+        if reader.clients:
+            reader._add_subscription(subscription)
 
     def _add_malformed(self) -> None:
         add = self._random.choice((self._add_publication, self._add_subscription))
@@ -134,10 +151,11 @@ class Operations:
         self._remove(kind, owned, name, self._random.choice(self.clients))
 
     def _remove(
-        self, kind: Removal, owned: dict[str, object], name: str, client: str, *options: bool
+        self, kind: Removal, owned: dict[str, Any], name: str, client: str, *options: bool
     ) -> None:
         """Let a client remove what has a name, or what no command has added."""
-        if owned.pop(name, None) is not None:
+        if name in owned and client in (owned[name], owned[name][0]):
+            del owned[name]
             self._removed.append(name)
         self._command(
             "removal", client, f"{kind.__name__} {name or NAMELESS_ID} {options}",
@@ -147,46 +165,68 @@ class Operations:
         )  # fmt: skip
 
     def _publish(self) -> None:
-        known = self._drivers[0].publications
-        name = self._one_of([each for each in self._publications if each in known])
+        name = self._one_of(self._ready_publications())
         if not name:
             return
-        # One driver may notice a connection later than the other one.
-        limit = min(driver.limit(name) for driver in self._drivers)
+        limit, results = self._limit(name), []
         count = self._random.choice((1, 3, 20, 60))
         length = self._random.choice((0, 8, 100, 1_000, 3_000))
-        results = []
 
         def publish(driver: DriverUnderTest) -> None:
-            log = driver.logs[driver.publications[name].registration_id]
-            rows, source = appender.attach(log.log, log.meta_at), np.full(3_000, 7, np.uint8)
-            arguments = (rows, log.log, limit, source, 0, length, 0)
+            log, rows = driver.log_of(name)
+            arguments = (rows, log, limit, np.full(3_000, 7, np.uint8), 0, length, 0)
             offered = [int(appender.offer(*arguments)) for _ in range(count)]
             results.append([result for result in offered if result > 0])
 
         self._on_all(f"{count} messages of {length} bytes to {name}", publish)
         assert all(each == results[0] for each in results), f"positions: {results}"
 
+    def _ready_publications(self) -> list[str]:
+        known = self._drivers[0].publications
+        return [each for each in self._publications if each in known]
+
+    def _limit(self, publication: str) -> int:
+        """Return the least position limit: one driver may notice a connection later than another
+        one.
+        """
+        return min(driver.limit(publication) for driver in self._drivers)
+
     def _consume(self) -> None:
         """Let each subscription consume all that its images have."""
         self._on_all("all consume", lambda driver: consume(driver, self._images(driver)))
 
-    def is_ending(self, driver: DriverUnderTest) -> bool:
-        """Consume the images of removed publications, and return whether one of them or of the
-        publications still exists.
+    @property
+    def is_answered(self) -> bool:
+        """Return whether all drivers have responded to the last command."""
+        last = self._awaited
+        return not last or all(last in driver.answered for driver in self._drivers)
+
+    def is_ending(self, index: int) -> bool:
+        """Consume the images of removed publications that the driver with an index has, and return
+        whether one of them or of the publications still exists.
 
         How long they do depends on time, and so does what a command finds that names the same
         channel.
         """
-        known, live = driver.publications, set(self._publications)
-        own_logs = {known[name].registration_id for name in live & set(known)}
-        gone = [ready for name, ready in known.items() if name not in live]
-        gone = [ready for ready in gone if ready.registration_id not in own_logs]
-        live_sessions = {known[name].session_id for name in live & set(known)}
-        sessions = {ready.session_id for ready in gone} - live_sessions
-        images = [each for each in self._images(driver) if each.session_id in sessions]
+        all_hosts = (self, *self._peers)
+        removed = {ready.session_id for each in all_hosts for ready in each._ended(index)}
+        in_use = {ready.session_id for each in all_hosts for ready in each._in_use(index)}
+        driver = self._drivers[index]
+        images = [each for each in self._images(driver) if each.session_id in removed]
         consume(driver, images)
-        return bool(images) or any(Path(ready.log_file_name).exists() for ready in gone)
+        ending = {each.session_id for each in images} - in_use
+        gone = self._ended(index)
+        return bool(ending) or any(Path(ready.log_file_name).exists() for ready in gone)
+
+    def _in_use(self, index: int) -> list[PublicationReady]:
+        known = self._drivers[index].publications
+        return [known[name] for name in self._publications if name in known]
+
+    def _ended(self, index: int) -> list[PublicationReady]:
+        """Return the removed publications whose logs no other publication shares."""
+        logs = {ready.registration_id for ready in self._in_use(index)}
+        known = self._drivers[index].publications.values()
+        return [ready for ready in known if ready.registration_id not in logs]
 
     def _images(self, driver: DriverUnderTest) -> list[AvailableImage]:
         """Return the images of the subscriptions that have not been removed."""
@@ -204,7 +244,7 @@ class Operations:
         manual = [name for name, (_, channel) in owners.items() if "=manual" in channel]
         owner = self._one_of(manual or owners)
         if owner:
-            client, channel = owners[owner][0], self._channels.destination()
+            client, channel = owners[owner][0], self._channels.destination(sends=sends)
             kind = AddDestination if sends else AddReceiveDestination
             name = self._command(
                 "destination", client, f"{kind.__name__} {owner} {channel}",
@@ -221,12 +261,13 @@ class Operations:
         owner, client, channel = self._destinations.pop(name)
         sends = owner.startswith("publication")
         # The C driver does not answer if the removal by id is refused: docs/findings.
-        has_answer = "=manual" in self._publications.get(owner, ("", ""))[1]
-        is_ready = has_answer and owner in self._drivers[0].publications
+        added = ("OperationSuccess", name)
+        is_there = owner in self._publications
+        is_there = is_there and all(driver.responses[added] for driver in self._drivers)
 
         def command(client_id, own_id, driver) -> Command:
             ids = client_id, own_id, driver.owner_of_destinations(owner)
-            if sends and is_ready and by_id:
+            if is_there and by_id:
                 return RemoveDestinationById(*ids, driver.names.number(name))
             return (RemoveDestination if sends else RemoveReceiveDestination)(*ids, channel)
 
@@ -256,7 +297,16 @@ class Operations:
     def _close_client(self) -> None:
         if len(self.clients) < 2:
             return
-        client = self.clients.pop(self._random.randrange(len(self.clients)))
+        client = self._random.choice(self.clients)
+        self._forget_client(client)
+        self._on_all(
+            f"{client} closes",
+            lambda driver: driver.send(ClientClose(driver.names.number(client))),
+        )
+
+    def _forget_client(self, client: str) -> None:
+        """Take a client out of use, with all that it owns."""
+        self.clients.remove(client)
         for owned in (self._publications, self._subscriptions):
             for name in [name for name, (owner, _) in owned.items() if owner == client]:
                 del owned[name]
@@ -264,10 +314,6 @@ class Operations:
         self._counters = {name: of for name, of in self._counters.items() if of != client}
         kept = self._destinations.items()
         self._destinations = {name: each for name, each in kept if each[1] != client}
-        self._on_all(
-            f"{client} closes",
-            lambda driver: driver.send(ClientClose(driver.names.number(client))),
-        )
 
     def _reject_image(self) -> None:
         def images(driver: DriverUnderTest) -> dict[str, int]:
@@ -282,7 +328,7 @@ class Operations:
         if image:
             reason, name = self._random.choice(("", "because", "x" * 1_000)), self._new_name("no")
             client, numbers = self._random.choice(self.clients), iter(of_all)
-            self.awaited = name
+            self._awaited = name
             self._on_all(
                 f"{client} rejects {image}, {len(reason)} bytes",
                 lambda driver: driver.send(
@@ -309,7 +355,7 @@ class Operations:
             driver.send(make(driver.names.number(client), own_id, driver))
 
         self._on_all(f"{client}: {name} = {text}", send)
-        self.awaited = name
+        self._awaited = name
         return name
 
     def _on_all(self, text: str, act: Callable[[DriverUnderTest], object]) -> None:
@@ -322,8 +368,7 @@ class Operations:
         return self._random.choice(listed) if listed else ""
 
     def _new_name(self, kind: str) -> str:
-        self._count += 1
-        return f"{kind} {self._count}"
+        return f"{kind} {next(self._numbers)}"
 
 
 def consume(driver: DriverUnderTest, images: list[AvailableImage]) -> None:

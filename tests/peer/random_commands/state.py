@@ -4,7 +4,9 @@ Left out are values that depend on time or on the numbers of datagrams, such as 
 and status messages, and padding of keys, in which the C driver leaves what its stack contained.
 """
 
+import re
 import struct
+from collections import Counter
 
 from tests.peer.random_commands.drivers import DriverUnderTest
 from windtunnel.driver.logbuffer import descriptor
@@ -22,6 +24,7 @@ COMPARED = {
 }  # fmt: skip
 """System counters that do not depend on time."""
 META_END = 1_024
+_ZEROS = re.compile("\0{9,}")
 DEFAULT_HEADER_TERM_ID = descriptor.DEFAULT_HEADER + 20
 
 
@@ -84,8 +87,18 @@ def _logs(driver: DriverUnderTest) -> list[tuple[object, ...]]:
         terms = [tail and ((tail >> 32) - initial, tail & 0xFFFF_FFFF) for tail in tails]
         (eos_position,) = struct.unpack_from("<q", meta, descriptor.END_OF_STREAM_POSITION)
         (count,) = struct.unpack_from("<i", meta, descriptor.ACTIVE_TERM_COUNT)
-        for at in (descriptor.INITIAL_TERM_ID, DEFAULT_HEADER_TERM_ID):
+        for at in (descriptor.INITIAL_TERM_ID, DEFAULT_HEADER_TERM_ID, *driver.unlike_metadata):
             meta[at : at + 4] = bytes(4)
         rest = driver.names.in_bytes(bytes(meta[descriptor.CORRELATION_ID :]))
+        rest = _ZEROS.sub(lambda found: f"[{len(found[0])} zeros]", rest)
         rows.append(("log", driver.names.of(number), *terms, count, eos_position, rest))
     return rows
+
+
+def differences(drivers, states):
+    """Return a line for each row of a state and each response that one driver does not have."""
+    found = [Counter(rows) + driver.responses for rows, driver in zip(states, drivers, strict=True)]
+    lines = []
+    for driver, own, other in zip(drivers, found, reversed(found), strict=True):
+        lines += [f"{driver.kind}: {row}" for row in (own - other).elements()]
+    return lines

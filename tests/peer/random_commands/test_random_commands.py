@@ -7,14 +7,13 @@ because of a known defect of the C driver, is left out where it is drawn or comp
 """
 
 import time
-from collections import Counter
 from random import Random
 
 import pytest
 
-from tests.peer.random_commands.drivers import DriverUnderTest
 from tests.peer.random_commands.operations import Operations
-from tests.peer.random_commands.state import state
+from tests.peer.random_commands.processes import DriverProcess
+from tests.peer.random_commands.state import differences, state
 
 pytest.importorskip("pyaeron", reason="the real Aeron (pyaeron) is not installed")
 pytestmark = pytest.mark.peer
@@ -38,10 +37,10 @@ def test_random_commands(tmp_path, seed):
         )
         if random.random() < 0.25
     }
-    drivers: list[DriverUnderTest] = []
+    drivers: list[DriverProcess] = []
     try:
         for kind in ("real", "ours"):
-            drivers.append(DriverUnderTest(kind, tmp_path, settings))
+            drivers.append(DriverProcess(kind, tmp_path, settings))
             drivers[-1].connect()
         operations = Operations(random, drivers)
         for _ in range(OPERATIONS):
@@ -63,20 +62,10 @@ def agree(drivers, operations):
             assert driver.process.poll() is None, f"{driver.kind} ended: {operations.done[-LAST:]}"
             driver.keep_alive(operations.clients)
         states = [state(driver) for driver in drivers]
-        have_answered = all(operations.awaited in driver.answered for driver in drivers)
-        ending = [operations.is_ending(driver) for driver in drivers]
+        ending = [operations.is_ending(index) for index in range(len(drivers))]
         found = differences(drivers, states)
-        if have_answered and not found and not any(ending):
+        if operations.is_answered and not found and not any(ending):
             return
         if time.monotonic() > end_s:
             done = "\n".join(operations.done[-LAST:])
             pytest.fail(f"the drivers differ after:\n{done}\n" + "\n".join(found))
-
-
-def differences(drivers, states):
-    """Return a line for each row of a state and each response that one driver does not have."""
-    found = [Counter(rows) + driver.responses for rows, driver in zip(states, drivers, strict=True)]
-    lines = []
-    for driver, own, other in zip(drivers, found, reversed(found), strict=True):
-        lines += [f"{driver.kind}: {row}" for row in (own - other).elements()]
-    return lines

@@ -26,6 +26,20 @@ def test_defaults_are_those_of_the_reference_driver():
 
 
 @pytest.mark.parametrize(
+    ("params", "setting", "expected"),
+    [
+        ("", "default", "static"),
+        ("|cc=cubic", "default", "cubic"),
+        ("|cc=static", "cubic", "cubic"),
+        ("|cc=cubic", "static", "static"),
+    ],
+)
+def test_a_congestion_control_in_the_settings_replaces_that_of_channels(params, setting, expected):
+    defaults = SubscriptionDefaults(congestion_control=setting)
+    assert parse(f"endpoint=a:1{params}", defaults).congestion_control == expected
+
+
+@pytest.mark.parametrize(
     ("params", "default", "expected"),
     [
         ("", False, False),

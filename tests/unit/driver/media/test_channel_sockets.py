@@ -242,6 +242,16 @@ def test_simulated_hosts_exchange_datagrams_like_real_ones():
     assert receive(subscription.fd, links) == [(b"data", publication.frames.local)]
 
 
+def test_simulated_sockets_show_the_address_to_which_they_are_bound():
+    _links, (one, _) = open_hosts()
+    real = sockets()
+    for params in ("endpoint=0.0.0.0:40126", "endpoint=0.0.0.0:0"):
+        simulated = one.open_subscription(channel_of(params)).local
+        opened = real.open_subscription(channel_of(params))
+        assert (simulated.host, simulated.port > 0) == (opened.local.host, opened.local.port > 0)
+        opened.close()
+
+
 def test_simulated_hosts_reject_the_same_channels_as_real_ones():
     _links, (one, two) = open_hosts()
     first = one.open_subscription(channel_of("endpoint=10.0.0.1:40123"))
@@ -270,8 +280,9 @@ def test_simulated_hosts_can_join_the_same_group():
     first, second = (one.open_subscription(channel) for _ in range(2))
     assert publication.is_connected
     assert publication.frames.local == SocketAddress("127.0.0.1", 49152)
-    assert first.local == second.local == channel.remote_data
-    assert publication.control.local == channel.remote_control
+    # As with real sockets: the group is joined, but not bound.
+    assert first.local == second.local == SocketAddress("0.0.0.0", 40_123)
+    assert publication.control.local == SocketAddress("0.0.0.0", 40_123)
     assert publication.control.fd != publication.frames.fd
     assert send(publication.frames.fd, b"data", links=links) == 4
     name, buf = np.zeros(28, dtype=np.uint8), np.zeros(64, dtype=np.uint8)

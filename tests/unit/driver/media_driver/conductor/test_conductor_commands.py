@@ -397,6 +397,14 @@ def test_a_keepalive_command_counts_as_a_heartbeat(driver):
     assert driver.value(system_counters.CLIENT_TIMEOUTS) == 0
 
 
+def test_a_keepalive_command_that_waited_for_longer_than_the_timeout_is_too_late(driver):
+    add(driver, AddSubscription)
+    driver.run_for(5 * SECOND)
+    driver.clock.advance(8 * SECOND)
+    responses = driver.request(ClientKeepalive(driver.client))
+    assert ClientTimeout(driver.client) in responses
+
+
 def test_a_channel_that_is_being_closed_is_opened_again_afterwards(driver):
     subscription, _ = add(driver, AddSubscription)
     driver.post(

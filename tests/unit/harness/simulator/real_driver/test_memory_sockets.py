@@ -54,6 +54,14 @@ def test_a_connected_socket_receives_from_its_peer_alone(sockets):
     assert deliver(sockets, SocketAddress(PEER, 77), b"peer") == 4
 
 
+def test_a_connected_socket_has_the_address_of_the_host(sockets):
+    one = opened(sockets, "0.0.0.0", 0)
+    port = sockets.local(one).port
+    assert sockets.local(one) == SocketAddress("0.0.0.0", port)
+    assert sockets.connect(one, SocketAddress(PEER, 77)) == 0
+    assert sockets.local(one) == SocketAddress(OWN, port)
+
+
 def test_sends_to_a_peer_or_the_connected_one(sockets):
     one = opened(sockets)
     sockets.buffer[:3] = (1, 2, 3)
