@@ -118,8 +118,8 @@ def test_a_rejected_image_stays_at_its_position_while_its_sender_continues(tmp_p
     pair = StreamPair(tmp_path)
     pair.publish(MESSAGES[:20])
     before = [pair.value(i) for i in (RCV_POS, HWM, SUB_POS)]
-    pair.receiver.reasons[0][:4] = np.frombuffer(b"full", np.uint8)
-    pair.send_command(pair.receiver.commands, receiver_state.REJECT_IMAGE, 0, 4)
+    pair.receiver.reasons[0, 1, :4] = np.frombuffer(b"full", np.uint8)
+    pair.send_command(pair.receiver.commands, receiver_state.REJECT_IMAGE, 0, 4, 1)
     pair.turn()
     pair.wire.clear()
     for message in MESSAGES[20:40]:

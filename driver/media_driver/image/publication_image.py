@@ -98,6 +98,7 @@ PUBLICATION_IMAGE = np.dtype(
             ("last_packet_ns", "i8"),
             ("is_end_of_stream", "i8"),
             ("is_revoked", "i8"),
+            ("reason_row", "i8"),  # row of the rejection reason that ERR frames have
             ("rtt_ns", "i8"),
             ("datagram_count", "i8"),  # datagrams that advanced rcv-hwm; published by rcv-hwm
             # Owned by the conductor.
@@ -180,6 +181,7 @@ def _offset_of(name: str) -> int:
 LAST_PACKET_NS = _offset_of("last_packet_ns")
 IS_END_OF_STREAM = _offset_of("is_end_of_stream")
 IS_REVOKED = _offset_of("is_revoked")
+REASON_ROW = _offset_of("reason_row")
 RTT_NS = _offset_of("rtt_ns")
 _LAST_LOSS_CHANGE = _offset_of("last_loss_change")
 _BEGIN_SM = _offset_of("begin_sm_change")

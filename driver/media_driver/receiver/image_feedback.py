@@ -127,7 +127,7 @@ def _send_rejection(state, slot):
     """
     rec = state.images[slot]
     endpoint = state.endpoints[rec.endpoint]
-    length_max = state.reasons.shape[1]
+    reason = state.reasons[slot, rec.reason_row]
     length = error.write(
         state.scratch,
         0,
@@ -137,8 +137,8 @@ def _send_rejection(state, slot):
         endpoint.has_group_tag,
         endpoint.group_tag,
         IMAGE_REJECTED,
-        state.reasons[slot],
-        min(rec.reason_length, length_max),
+        reason,
+        min(rec.reason_length, reason.size),
     )
     first = slot * image.CONNECTIONS_MAX
     for index in range(first, first + rec.connection_count):

@@ -13,6 +13,7 @@ from windtunnel.driver.kernels.jit import kernel
 from windtunnel.driver.media import socket_gate, stream_map
 from windtunnel.driver.media_driver.agent import slot_list
 from windtunnel.driver.media_driver.image import image_connections
+from windtunnel.driver.media_driver.image import publication_image as image
 from windtunnel.driver.media_driver.receiver import (
     new_sessions,
     receive_transport,
@@ -96,6 +97,7 @@ def _on_image_command(state, operation, slot, now_ns):
     elif operation == REJECT_IMAGE:
         rec.reason_length = record[2]
         rec.is_rejected = 1
+        image.set_shared_release(state.words, slot, image.REASON_ROW, record[3])
     elif operation == SET_RESPONSE_SESSION:
         rec.response_session_id = record[3]
         rec.has_response_session = record[2]

@@ -45,7 +45,7 @@ IMAGE_FAILED = (
 )
 END_COOL_DOWN = 8  # endpoint slot, stream id, session id
 START_DRAINING = 9  # image slot, status at once: set EOS in status messages from now on
-REJECT_IMAGE = 10  # image slot, length of the text in its row of `reasons`
+REJECT_IMAGE = 10  # image slot, length of the reason, its row in the image's `reasons`
 SET_RESPONSE_SESSION = 11  # image slot, has one, session id of the response stream
 REQUEST_SETUP = (
     12  # endpoint slot, stream id, session id: elicit SETUP at its control addresses now
@@ -130,9 +130,8 @@ class ReceiverState(NamedTuple):
     connections: np.ndarray  # CONNECTION[n * CONNECTIONS_MAX]
     lost_ranges: np.ndarray  # LOST_RANGE[n, RANGES_MAX], see lost_ranges
     filled_gaps: np.ndarray  # FILLED_GAP[n, FILLED_MAX], the last ones that were filled
-    reasons: (
-        np.ndarray
-    )  # uint8[n, 1023], rejection reasons; written by the conductor before REJECT_IMAGE
+    reasons: np.ndarray  # uint8[n, 2, 1023], rejection reasons; the conductor writes the row that
+    # the receiver does not use, before REJECT_IMAGE
     endpoints: np.ndarray  # RECEIVE_ENDPOINT[m]
     endpoint_words: np.ndarray  # the same memory as uint8
     active: np.ndarray  # int64[n], slots of the active images
@@ -191,7 +190,7 @@ def make_receiver_state(
         connections=make_connections(images),
         lost_ranges=make_lost_ranges(images),
         filled_gaps=make_filled_gaps(images),
-        reasons=np.zeros((images, error.TEXT_LENGTH_MAX), dtype=np.uint8),
+        reasons=np.zeros((images, 2, error.TEXT_LENGTH_MAX), dtype=np.uint8),
         endpoints=endpoint_records,
         endpoint_words=endpoint_words,
         active=np.zeros(images, dtype=np.int64),

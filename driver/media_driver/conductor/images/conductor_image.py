@@ -56,7 +56,8 @@ class PublicationImage:
     state_since_ns: int = 0
     is_released: bool = False
     """Whether the receiver has released the image."""
-    is_rejected: bool = False
+    reason_row: int = 0
+    """Row of the last rejection reason in the receiver's table; 0 before there is one."""
     pages: np.ndarray | None = None
     """The map of the log's written pages. The image's record contains the address of this map."""
     loss_entry: np.ndarray | None = None

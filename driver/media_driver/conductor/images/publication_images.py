@@ -229,8 +229,8 @@ class PublicationImages:
         self._factory.slots.release(image.slot)
 
     def reject(self, image_correlation_id: int, reason: str) -> bool:
-        """Reject an image and send the reason to its source. If the image was already rejected, the
-        new reason is ignored.
+        """Reject an image and send the reason to its source. A later reason replaces it, unless the
+        receiver has not yet taken the last one.
 
         Returns: False if no image has this correlation id
         """
@@ -241,13 +241,17 @@ class PublicationImages:
         return False
 
     def _send_rejection_command(self, image: PublicationImage, text: bytes) -> None:
-        if image.is_rejected or image.state is State.LINGER:
+        receiver, slot = self._resources.receiver, image.slot
+        # Acquire: the receiver publishes the row that it reads, and no longer reads the other one.
+        in_use = publication_image.shared_acquire(
+            receiver.words, slot, publication_image.REASON_ROW
+        )
+        if image.state is State.LINGER or in_use != image.reason_row:
             return
-        image.is_rejected = True
-        row = self._resources.receiver.reasons[image.slot]
-        row[: len(text)] = np.frombuffer(text, dtype=np.uint8)
+        row = image.reason_row = 1 - in_use
+        receiver.reasons[slot, row, : len(text)] = np.frombuffer(text, dtype=np.uint8)
         # The command queue's release store publishes the row.
-        self._resources.receiver_proxy.offer(receiver_state.REJECT_IMAGE, image.slot, len(text))
+        self._resources.receiver_proxy.offer(receiver_state.REJECT_IMAGE, slot, len(text), row)
 
     def close(self) -> None:
         """Delete the logs of all images. Call this only after the receiver has stopped."""

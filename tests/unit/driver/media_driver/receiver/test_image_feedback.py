@@ -31,8 +31,8 @@ def of_kind(datagrams, kind):
 
 
 def reject(rig, reason=b"not wanted"):
-    rig.state.reasons[0][: len(reason)] = np.frombuffer(reason, np.uint8)
-    return rig.command(receiver_state.REJECT_IMAGE, 0, len(reason))
+    rig.state.reasons[0, 1, : len(reason)] = np.frombuffer(reason, np.uint8)
+    return rig.command(receiver_state.REJECT_IMAGE, 0, len(reason), 1)
 
 
 def test_a_rejected_image_sends_only_error_frames_every_200_ms(rig):

@@ -70,12 +70,25 @@ def test_a_rejected_image_times_out(driver, image):
     assert refusals(driver) == []
 
 
-def test_a_second_rejection_is_counted_and_keeps_the_first_reason(driver, image):
-    reject(driver, image, "first")
-    assert reject(driver, image, "second, longer") == [OperationSuccess(900)]
-    assert driver.value(system_counters.IMAGES_REJECTED) == 2
+def test_each_rejection_is_counted_and_the_last_reason_is_sent(driver, image):
+    for count, reason in enumerate(("first", "second, longer", "", "last"), 1):
+        assert reject(driver, image, reason) == [OperationSuccess(900)]
+        assert driver.value(system_counters.IMAGES_REJECTED) == count
+        driver.run_for(1 * SECOND)
+        assert {item[40:] for item in refusals(driver)} == {reason.encode()}
+
+
+def test_a_reason_does_not_replace_one_that_the_receiver_has_not_yet_taken(driver, image):
+    for reason in ("first", "second"):
+        command = RejectImage(driver.client, 900, image, 0, reason)
+        driver.post(command.TYPE_ID, command.encode())
+        driver.driver.conductor.do_work(driver.clock.now_ns())
     driver.run_for(1 * SECOND)
+    assert driver.value(system_counters.IMAGES_REJECTED) == 2
     assert {item[40:] for item in refusals(driver)} == {b"first"}
+    reject(driver, image, "third")
+    driver.run_for(1 * SECOND)
+    assert {item[40:] for item in refusals(driver)} == {b"third"}
 
 
 def test_the_entry_in_the_error_log_is_that_of_the_c_driver(driver):
