@@ -1,7 +1,7 @@
 """Messages between clients and the driver, as immutable values.
 
     command_type    type codes of commands and responses, error codes
-    payload         reading and writing the fields of a message
+    payload         the base class of messages: their bytes
     client publication subscription destination image counter driver response    the messages
     codec           type code and bytes -> message, in either direction
 

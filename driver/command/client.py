@@ -6,33 +6,22 @@
 Current clients write a heartbeat counter instead of sending keepalive commands.
 """
 
-import struct
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import ClassVar
 
 from windtunnel.driver.command.command_type import NULL_ID, CommandType, ResponseType
-from windtunnel.driver.command.payload import Payload, PayloadReader
-
-CORRELATED_LENGTH = 16
-"""Length of the fields at the start of every command: client id and correlation id."""
+from windtunnel.driver.command.payload import Message
 
 
 @dataclass(frozen=True, slots=True)
-class _ClientCommand:
+class _ClientCommand(Message):
     """A command whose only fields are a client id and a correlation id."""
 
     TYPE_ID: ClassVar[CommandType]
+    INTEGERS: ClassVar[str] = "2q"
 
     client_id: int
     correlation_id: int = NULL_ID
-
-    def encode(self) -> bytes:
-        return struct.pack("<2q", self.client_id, self.correlation_id)
-
-    @classmethod
-    def decode(cls, payload: Payload) -> Self:
-        reader = PayloadReader(cls.TYPE_ID.name, payload, CORRELATED_LENGTH)
-        return cls(client_id=reader.i64(0), correlation_id=reader.i64(8))
 
 
 class ClientKeepalive(_ClientCommand):
@@ -52,16 +41,10 @@ class ClientClose(_ClientCommand):
 
 
 @dataclass(frozen=True, slots=True)
-class ClientTimeout:
+class ClientTimeout(Message):
     """Notification that the driver timed out a client and released its resources."""
 
     TYPE_ID: ClassVar[ResponseType] = ResponseType.CLIENT_TIMEOUT
+    INTEGERS: ClassVar[str] = "q"
 
     client_id: int
-
-    def encode(self) -> bytes:
-        return struct.pack("<q", self.client_id)
-
-    @classmethod
-    def decode(cls, payload: Payload) -> Self:
-        return cls(client_id=PayloadReader(cls.TYPE_ID.name, payload, 8).i64(0))

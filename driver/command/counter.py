@@ -11,19 +11,19 @@
 A static counter has no owner and outlives the client that added it.
 """
 
-import struct
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import ClassVar
 
 from windtunnel.driver.command.command_type import CommandType, ResponseType
-from windtunnel.driver.command.payload import Payload, PayloadReader, padded, prefixed, text
+from windtunnel.driver.command.payload import Message
 
 
 @dataclass(frozen=True, slots=True)
-class AddCounter:
+class AddCounter(Message):
     """Command to allocate a counter that is freed when its client closes."""
 
     TYPE_ID: ClassVar[CommandType] = CommandType.ADD_COUNTER
+    INTEGERS: ClassVar[str] = "2qi"
 
     client_id: int
     correlation_id: int
@@ -31,28 +31,13 @@ class AddCounter:
     key: bytes
     label: str
 
-    def encode(self) -> bytes:
-        head = struct.pack("<2qi", self.client_id, self.correlation_id, self.type_id)
-        return padded(head + prefixed(self.key)) + text(self.label)
-
-    @classmethod
-    def decode(cls, payload: Payload) -> Self:
-        reader = PayloadReader(cls.TYPE_ID.name, payload, 28)
-        key, key_end = reader.prefixed(20, "key")
-        return cls(
-            client_id=reader.i64(0),
-            correlation_id=reader.i64(8),
-            type_id=reader.i32(16),
-            key=key,
-            label=reader.text_after(key_end, "label"),
-        )
-
 
 @dataclass(frozen=True, slots=True)
-class AddStaticCounter:
+class AddStaticCounter(Message):
     """Command to find or allocate a counter that exists until the driver closes."""
 
     TYPE_ID: ClassVar[CommandType] = CommandType.ADD_STATIC_COUNTER
+    INTEGERS: ClassVar[str] = "3qi"
 
     client_id: int
     correlation_id: int
@@ -61,62 +46,28 @@ class AddStaticCounter:
     key: bytes
     label: str
 
-    def encode(self) -> bytes:
-        ids = (self.client_id, self.correlation_id, self.registration_id)
-        head = struct.pack("<3qi", *ids, self.type_id)
-        return padded(head + prefixed(self.key)) + text(self.label)
-
-    @classmethod
-    def decode(cls, payload: Payload) -> Self:
-        reader = PayloadReader(cls.TYPE_ID.name, payload, 36)
-        key, key_end = reader.prefixed(28, "key")
-        return cls(
-            client_id=reader.i64(0),
-            correlation_id=reader.i64(8),
-            registration_id=reader.i64(16),
-            type_id=reader.i32(24),
-            key=key,
-            label=reader.text_after(key_end, "label"),
-        )
-
 
 @dataclass(frozen=True, slots=True)
-class RemoveCounter:
+class RemoveCounter(Message):
     """Command to free a counter."""
 
     TYPE_ID: ClassVar[CommandType] = CommandType.REMOVE_COUNTER
+    INTEGERS: ClassVar[str] = "3q"
 
     client_id: int
     correlation_id: int
     registration_id: int
 
-    def encode(self) -> bytes:
-        return struct.pack("<3q", self.client_id, self.correlation_id, self.registration_id)
-
-    @classmethod
-    def decode(cls, payload: Payload) -> Self:
-        reader = PayloadReader(cls.TYPE_ID.name, payload, 24)
-        return cls(
-            client_id=reader.i64(0), correlation_id=reader.i64(8), registration_id=reader.i64(16)
-        )
-
 
 @dataclass(frozen=True, slots=True)
-class _CounterReady:
+class _CounterReady(Message):
     """A response that contains a counter id."""
 
     TYPE_ID: ClassVar[ResponseType]
+    INTEGERS: ClassVar[str] = "qi"
 
     correlation_id: int
     counter_id: int
-
-    def encode(self) -> bytes:
-        return struct.pack("<qi", self.correlation_id, self.counter_id)
-
-    @classmethod
-    def decode(cls, payload: Payload) -> Self:
-        reader = PayloadReader(cls.TYPE_ID.name, payload, 12)
-        return cls(correlation_id=reader.i64(0), counter_id=reader.i32(8))
 
 
 class CounterReady(_CounterReady):
@@ -139,18 +90,11 @@ class StaticCounter(_CounterReady):
 
 
 @dataclass(frozen=True, slots=True)
-class UnavailableCounter:
+class UnavailableCounter(Message):
     """Notification that a counter was freed."""
 
     TYPE_ID: ClassVar[ResponseType] = ResponseType.UNAVAILABLE_COUNTER
+    INTEGERS: ClassVar[str] = "qi"
 
     registration_id: int
     counter_id: int
-
-    def encode(self) -> bytes:
-        return struct.pack("<qi", self.registration_id, self.counter_id)
-
-    @classmethod
-    def decode(cls, payload: Payload) -> Self:
-        reader = PayloadReader(cls.TYPE_ID.name, payload, 12)
-        return cls(registration_id=reader.i64(0), counter_id=reader.i32(8))

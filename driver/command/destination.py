@@ -9,38 +9,24 @@
 is the correlation id of the command that added it.
 """
 
-import struct
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import ClassVar
 
 from windtunnel.driver.command.command_type import CommandType
-from windtunnel.driver.command.payload import Payload, PayloadReader, text
+from windtunnel.driver.command.payload import Message
 
 
 @dataclass(frozen=True, slots=True)
-class _DestinationCommand:
+class _DestinationCommand(Message):
     """A command with a registration id and a destination channel."""
 
     TYPE_ID: ClassVar[CommandType]
+    INTEGERS: ClassVar[str] = "3q"
 
     client_id: int
     correlation_id: int
     registration_id: int
     channel: str
-
-    def encode(self) -> bytes:
-        ids = (self.client_id, self.correlation_id, self.registration_id)
-        return struct.pack("<3q", *ids) + text(self.channel)
-
-    @classmethod
-    def decode(cls, payload: Payload) -> Self:
-        reader = PayloadReader(cls.TYPE_ID.name, payload, 28)
-        return cls(
-            client_id=reader.i64(0),
-            correlation_id=reader.i64(8),
-            registration_id=reader.i64(16),
-            channel=reader.text(24, "channel"),
-        )
 
 
 class AddDestination(_DestinationCommand):
@@ -76,31 +62,13 @@ class RemoveReceiveDestination(_DestinationCommand):
 
 
 @dataclass(frozen=True, slots=True)
-class RemoveDestinationById:
+class RemoveDestinationById(Message):
     """Command to remove the destination with a given registration id from a publication."""
 
     TYPE_ID: ClassVar[CommandType] = CommandType.REMOVE_DESTINATION_BY_ID
+    INTEGERS: ClassVar[str] = "4q"
 
     client_id: int
     correlation_id: int
     registration_id: int
     destination_registration_id: int
-
-    def encode(self) -> bytes:
-        return struct.pack(
-            "<4q",
-            self.client_id,
-            self.correlation_id,
-            self.registration_id,
-            self.destination_registration_id,
-        )
-
-    @classmethod
-    def decode(cls, payload: Payload) -> Self:
-        reader = PayloadReader(cls.TYPE_ID.name, payload, 32)
-        return cls(
-            client_id=reader.i64(0),
-            correlation_id=reader.i64(8),
-            registration_id=reader.i64(16),
-            destination_registration_id=reader.i64(24),
-        )

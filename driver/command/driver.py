@@ -6,34 +6,22 @@ A setting of the driver decides whether clients may shut it down. The driver ign
 in Aeron.
 """
 
-import struct
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import ClassVar
 
 from windtunnel.driver.command.command_type import CommandType
-from windtunnel.driver.command.payload import Payload, PayloadReader, prefixed
+from windtunnel.driver.command.payload import Message
 
 
 @dataclass(frozen=True, slots=True)
-class TerminateDriver:
+class TerminateDriver(Message):
     """Command that shuts down the driver if the driver's settings allow it. The driver sends no
     response.
     """
 
     TYPE_ID: ClassVar[CommandType] = CommandType.TERMINATE_DRIVER
+    INTEGERS: ClassVar[str] = "2q"
 
     client_id: int
     correlation_id: int
     token: bytes = b""
-
-    def encode(self) -> bytes:
-        return struct.pack("<2q", self.client_id, self.correlation_id) + prefixed(self.token)
-
-    @classmethod
-    def decode(cls, payload: Payload) -> Self:
-        reader = PayloadReader(cls.TYPE_ID.name, payload, 20)
-        return cls(
-            client_id=reader.i64(0),
-            correlation_id=reader.i64(8),
-            token=reader.prefixed(16, "token")[0],
-        )

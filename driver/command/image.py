@@ -12,89 +12,52 @@
 The driver sends one message for each subscription of an image.
 """
 
-import struct
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import ClassVar
 
 from windtunnel.driver.command.command_type import CommandType, ResponseType
-from windtunnel.driver.command.payload import Payload, PayloadReader, padded, text
+from windtunnel.driver.command.payload import FileName, Message
 
 _REJECT_LENGTH_MIN = 40
 """Minimum length of a reject command. The C driver drops shorter commands."""
 
 
 @dataclass(frozen=True, slots=True)
-class AvailableImage:
+class AvailableImage(Message):
     """Notification that an image of a subscription is available."""
 
     TYPE_ID: ClassVar[ResponseType] = ResponseType.AVAILABLE_IMAGE
+    INTEGERS: ClassVar[str] = "q2iqi"
 
     correlation_id: int
     session_id: int
     stream_id: int
     subscription_registration_id: int
     subscriber_position_id: int
-    log_file_name: str
+    log_file_name: FileName
     source_identity: str
     """The publisher's address as `ip:port`, or `aeron:ipc`."""
 
-    def encode(self) -> bytes:
-        head = struct.pack(
-            "<q2iqi",
-            self.correlation_id,
-            self.session_id,
-            self.stream_id,
-            self.subscription_registration_id,
-            self.subscriber_position_id,
-        )
-        return padded(head + text(self.log_file_name)) + text(self.source_identity)
-
-    @classmethod
-    def decode(cls, payload: Payload) -> Self:
-        reader = PayloadReader(cls.TYPE_ID.name, payload, 36)
-        name_end = reader.prefixed(28, "log_file_name")[1]
-        return cls(
-            correlation_id=reader.i64(0),
-            session_id=reader.i32(8),
-            stream_id=reader.i32(12),
-            subscription_registration_id=reader.i64(16),
-            subscriber_position_id=reader.i32(24),
-            log_file_name=reader.file_name(28, "log_file_name"),
-            source_identity=reader.text_after(name_end, "source_identity"),
-        )
-
 
 @dataclass(frozen=True, slots=True)
-class UnavailableImage:
+class UnavailableImage(Message):
     """Notification that an image ended, timed out or was rejected."""
 
     TYPE_ID: ClassVar[ResponseType] = ResponseType.UNAVAILABLE_IMAGE
+    INTEGERS: ClassVar[str] = "2qi"
 
     correlation_id: int
     subscription_registration_id: int
     stream_id: int
     channel: str
 
-    def encode(self) -> bytes:
-        ids = (self.correlation_id, self.subscription_registration_id)
-        return struct.pack("<2qi", *ids, self.stream_id) + text(self.channel)
-
-    @classmethod
-    def decode(cls, payload: Payload) -> Self:
-        reader = PayloadReader(cls.TYPE_ID.name, payload, 24)
-        return cls(
-            correlation_id=reader.i64(0),
-            subscription_registration_id=reader.i64(8),
-            stream_id=reader.i32(16),
-            channel=reader.text(20, "channel"),
-        )
-
 
 @dataclass(frozen=True, slots=True)
-class RejectImage:
+class RejectImage(Message):
     """Command to reject an image and send the reason to its publisher."""
 
     TYPE_ID: ClassVar[CommandType] = CommandType.REJECT_IMAGE
+    INTEGERS: ClassVar[str] = "4q"
 
     client_id: int
     correlation_id: int
@@ -103,22 +66,4 @@ class RejectImage:
     reason: str
 
     def encode(self) -> bytes:
-        head = struct.pack(
-            "<4q",
-            self.client_id,
-            self.correlation_id,
-            self.image_correlation_id,
-            self.position,
-        )
-        return (head + text(self.reason)).ljust(_REJECT_LENGTH_MIN, b"\0")
-
-    @classmethod
-    def decode(cls, payload: Payload) -> Self:
-        reader = PayloadReader(cls.TYPE_ID.name, payload, 36)
-        return cls(
-            client_id=reader.i64(0),
-            correlation_id=reader.i64(8),
-            image_correlation_id=reader.i64(16),
-            position=reader.i64(24),
-            reason=reader.text(32, "reason"),
-        )
+        return Message.encode(self).ljust(_REJECT_LENGTH_MIN, b"\0")

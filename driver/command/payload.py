@@ -1,23 +1,27 @@
-"""Reads and writes message fields: fixed-size integers and strings with a length prefix.
+"""The bytes of messages: integers, and then fields of variable length.
 
-A reader has the whole message and reads fields by offset, in any order. It raises MalformedCommand
-with the expected and the found value, and never reads past the end. Strings are decoded as UTF-8
-(Aeron uses ASCII). Invalid bytes are replaced, because they could prevent printing.
+A field of variable length begins at a multiple of 4: its length (i32), then its bytes. Strings are
+decoded as UTF-8 (Aeron uses ASCII). Invalid bytes are replaced: they could prevent printing.
 """
 
 import struct
-from typing import TypeAlias
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Annotated, Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 
 from windtunnel.driver.base.arith import align
 from windtunnel.driver.base.errors import DriverError
-from windtunnel.driver.command.command_type import ErrorCode
+from windtunnel.driver.command.command_type import CommandType, ErrorCode, ResponseType
 
 Payload: TypeAlias = "bytes | bytearray | memoryview | np.ndarray"
 """The bytes of one message, without the record header."""
+FileName: TypeAlias = Annotated[str, "file name"]
+"""A string that must not be empty or contain zero bytes."""
 
 FIELD_ALIGNMENT = 4
+LENGTH = struct.Struct("<i")
 
 
 class MalformedCommand(DriverError):
@@ -32,85 +36,77 @@ class UnknownCommand(MalformedCommand):
     error_code = ErrorCode.UNKNOWN_COMMAND_TYPE_ID
 
 
-class PayloadReader:
-    """Reads the fields of one message and checks their lengths."""
+@dataclass(frozen=True, slots=True)
+class Message:
+    """Base class of messages. Subclasses declare their fields in the order of the bytes."""
 
-    def __init__(self, name: str, payload: Payload, length_min: int) -> None:
-        self.name = name
-        self._bytes = bytes(payload)
-        self.length = len(self._bytes)
-        if self.length < length_min:
-            raise MalformedCommand(
-                f"{name}: expected at least {length_min} bytes, found {self.length}"
-            )
+    TYPE_ID: ClassVar[CommandType | ResponseType]
+    INTEGERS: ClassVar[str]
+    """The formats of the integers, as in the module `struct`."""
 
-    def i16(self, at: int) -> int:
-        return self._field("<h", 2, at)
+    def encode(self) -> bytes:
+        values = [getattr(self, field.name) for field in fields(self)]
+        content = struct.pack("<" + self.INTEGERS, *[v for v in values if isinstance(v, int)])
+        for value in values:
+            if isinstance(value, str | bytes):
+                content = _padded(content) + prefixed(value)
+        return content
 
-    def u16(self, at: int) -> int:
-        return self._field("<H", 2, at)
-
-    def i32(self, at: int) -> int:
-        return self._field("<i", 4, at)
-
-    def i64(self, at: int) -> int:
-        return self._field("<q", 8, at)
-
-    def block(self, at: int, length: int) -> bytes:
-        """Return `length` bytes of the message, starting at offset `at`."""
-        self._require(at, length)
-        return self._bytes[at : at + length]
-
-    def prefixed(self, at: int, field: str) -> tuple[bytes, int]:
-        """Return the bytes of a field with a 32-bit length prefix, and the offset of their end."""
-        length = self.i32(at)
-        start = at + 4
-        if length < 0 or start + length > self.length:
-            raise MalformedCommand(
-                f"{self.name}: {field}_length at offset {at}: "
-                f"expected 0 to {self.length - start}, found {length}"
-            )
-        return self._bytes[start : start + length], start + length
-
-    def text(self, at: int, field: str) -> str:
-        """Return the string after a 32-bit length prefix."""
-        return self.prefixed(at, field)[0].decode("utf-8", "replace")
-
-    def file_name(self, at: int, field: str) -> str:
-        """Return a file name, which must not be empty or contain zero bytes."""
-        name = self.text(at, field)
-        if not name or "\0" in name:
-            raise MalformedCommand(f"{self.name}: expected a file name in {field}, found {name!r}")
-        return name
-
-    def text_after(self, end: int, field: str) -> str:
-        """Return the string whose length prefix begins at offset `end`, rounded up to a multiple of
-        4.
-        """
-        return self.text(int(align(end, FIELD_ALIGNMENT)), field)
-
-    def _field(self, code: str, width: int, at: int) -> int:
-        self._require(at, width)
-        value: int = struct.unpack_from(code, self._bytes, at)[0]
-        return value
-
-    def _require(self, at: int, length: int) -> None:
-        if at + length > self.length:
-            raise MalformedCommand(
-                f"{self.name}: expected {length} bytes at offset {at}, found {self.length - at}"
-            )
+    @classmethod
+    def decode(cls, payload: Payload) -> Self:
+        variable = {field.name: field.type for field in fields(cls) if field.type is not int}
+        values = read_values(cls.TYPE_ID.name, payload, cls.INTEGERS, variable)
+        return cls(**{field.name: value for field, value in zip(fields(cls), values, strict=True)})
 
 
-def prefixed(content: bytes) -> bytes:
-    """Prepend a 32-bit length prefix to bytes."""
-    return struct.pack("<i", len(content)) + content
+def read_values(
+    name: str, payload: Payload, integers: str, variable: Mapping[str, Any]
+) -> list[Any]:
+    """Return the integers of a message, and then its fields of variable length.
+
+    `variable` contains the type of each of these fields by name: str, bytes or FileName. Raises
+    MalformedCommand with the expected and the found value, and never reads past the end.
+    """
+    content = bytes(payload)
+    head = struct.Struct("<" + integers)
+    length_min = head.size + LENGTH.size * len(variable)
+    if len(content) < length_min:
+        raise MalformedCommand(
+            f"{name}: expected at least {length_min} bytes, found {len(content)}"
+        )
+    values: list[Any] = list(head.unpack_from(content))
+    end = head.size
+    for field, kind in variable.items():
+        found, end = _read_prefixed(name, content, int(align(end, FIELD_ALIGNMENT)), field)
+        text = found.decode("utf-8", "replace")
+        if kind is FileName and (not text or "\0" in text):
+            raise MalformedCommand(f"{name}: expected a file name in {field}, found {text!r}")
+        values.append(found if kind is bytes else text)
+    return values
 
 
-def text(content: str) -> bytes:
-    """Encode a string and prepend a 32-bit length prefix."""
-    return prefixed(content.encode("utf-8", "replace"))
+def _read_prefixed(name: str, content: bytes, at: int, field: str) -> tuple[bytes, int]:
+    """Return the bytes of a field of variable length, and the offset of their end."""
+    start = at + LENGTH.size
+    if start > len(content):
+        raise MalformedCommand(
+            f"{name}: expected {LENGTH.size} bytes at offset {at}, found {len(content) - at}"
+        )
+    (length,) = LENGTH.unpack_from(content, at)
+    if length < 0 or start + length > len(content):
+        raise MalformedCommand(
+            f"{name}: {field}_length at offset {at}: "
+            f"expected 0 to {len(content) - start}, found {length}"
+        )
+    return content[start : start + length], start + length
 
 
-def padded(content: bytes) -> bytes:
+def prefixed(value: str | bytes) -> bytes:
+    """Return bytes, or a string as UTF-8, after their length."""
+    content = value.encode("utf-8", "replace") if isinstance(value, str) else value
+    return LENGTH.pack(len(content)) + content
+
+
+def _padded(content: bytes) -> bytes:
     """Pad `content` with zeros to a multiple of 4 bytes, the alignment of the next field."""
     return content.ljust(int(align(len(content), FIELD_ALIGNMENT)), b"\0")

@@ -15,42 +15,28 @@ added it, and `correlation id` the command that this message responds to. A clie
 correlation id to remove the publication. Old clients send remove commands without flags.
 """
 
-import struct
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from windtunnel.driver.command.command_type import CommandType, ResponseType
-from windtunnel.driver.command.payload import Payload, PayloadReader, text
+from windtunnel.driver.command.payload import FileName, Message, Payload, read_values
 
 FLAG_REVOKE = 1
 _REMOVE_LENGTH = 32
-_REMOVE_LENGTH_LEGACY = 24
+_LEGACY_INTEGERS = "3q"
 
 
 @dataclass(frozen=True, slots=True)
-class _AddPublication:
+class _AddPublication(Message):
     """A command with a channel and a stream id."""
 
     TYPE_ID: ClassVar[CommandType]
+    INTEGERS: ClassVar[str] = "2qi"
 
     client_id: int
     correlation_id: int
     stream_id: int
     channel: str
-
-    def encode(self) -> bytes:
-        head = struct.pack("<2qi", self.client_id, self.correlation_id, self.stream_id)
-        return head + text(self.channel)
-
-    @classmethod
-    def decode(cls, payload: Payload) -> Self:
-        reader = PayloadReader(cls.TYPE_ID.name, payload, 24)
-        return cls(
-            client_id=reader.i64(0),
-            correlation_id=reader.i64(8),
-            stream_id=reader.i32(16),
-            channel=reader.text(20, "channel"),
-        )
 
 
 class AddPublication(_AddPublication):
@@ -70,37 +56,31 @@ class AddExclusivePublication(_AddPublication):
 
 
 @dataclass(frozen=True, slots=True)
-class RemovePublication:
+class RemovePublication(Message):
     """Command to close a publication. If `revoke` is set, its images end immediately."""
 
     TYPE_ID: ClassVar[CommandType] = CommandType.REMOVE_PUBLICATION
+    INTEGERS: ClassVar[str] = "3qQ"
 
     client_id: int
     correlation_id: int
     registration_id: int
     revoke: bool = False
 
-    def encode(self) -> bytes:
-        ids = (self.client_id, self.correlation_id, self.registration_id)
-        return struct.pack("<3qQ", *ids, FLAG_REVOKE if self.revoke else 0)
-
     @classmethod
     def decode(cls, payload: Payload) -> Self:
-        reader = PayloadReader(cls.TYPE_ID.name, payload, _REMOVE_LENGTH_LEGACY)
-        flags = reader.i64(24) if reader.length >= _REMOVE_LENGTH else 0
-        return cls(
-            client_id=reader.i64(0),
-            correlation_id=reader.i64(8),
-            registration_id=reader.i64(16),
-            revoke=bool(flags & FLAG_REVOKE),
-        )
+        layout = cls.INTEGERS if len(payload) >= _REMOVE_LENGTH else _LEGACY_INTEGERS
+        values = read_values(cls.TYPE_ID.name, payload, layout, {})
+        values[3:] = [bool(each & FLAG_REVOKE) for each in values[3:]]
+        return cls(*values)
 
 
 @dataclass(frozen=True, slots=True)
-class _PublicationReady:
+class _PublicationReady(Message):
     """A response that contains the log file name and the counter ids of a publication."""
 
     TYPE_ID: ClassVar[ResponseType]
+    INTEGERS: ClassVar[str] = "2q4i"
 
     correlation_id: int
     registration_id: int
@@ -109,33 +89,8 @@ class _PublicationReady:
     limit_counter_id: int
     channel_status_counter_id: int
     """Id of the channel status counter, or -1 for IPC."""
-    log_file_name: str
+    log_file_name: FileName
     """Absolute path of the log buffer file in the driver's file system."""
-
-    def encode(self) -> bytes:
-        head = struct.pack(
-            "<2q4i",
-            self.correlation_id,
-            self.registration_id,
-            self.session_id,
-            self.stream_id,
-            self.limit_counter_id,
-            self.channel_status_counter_id,
-        )
-        return head + text(self.log_file_name)
-
-    @classmethod
-    def decode(cls, payload: Payload) -> Self:
-        reader = PayloadReader(cls.TYPE_ID.name, payload, 36)
-        return cls(
-            correlation_id=reader.i64(0),
-            registration_id=reader.i64(8),
-            session_id=reader.i32(16),
-            stream_id=reader.i32(20),
-            limit_counter_id=reader.i32(24),
-            channel_status_counter_id=reader.i32(28),
-            log_file_name=reader.file_name(32, "log_file_name"),
-        )
 
 
 class PublicationReady(_PublicationReady):
@@ -155,37 +110,23 @@ class ExclusivePublicationReady(_PublicationReady):
 
 
 @dataclass(frozen=True, slots=True)
-class GetNextAvailableSessionId:
+class GetNextAvailableSessionId(Message):
     """Command to request a session id that no publication of a stream uses."""
 
     TYPE_ID: ClassVar[CommandType] = CommandType.GET_NEXT_AVAILABLE_SESSION_ID
+    INTEGERS: ClassVar[str] = "2qi"
 
     client_id: int
     correlation_id: int
     stream_id: int
 
-    def encode(self) -> bytes:
-        return struct.pack("<2qi", self.client_id, self.correlation_id, self.stream_id)
-
-    @classmethod
-    def decode(cls, payload: Payload) -> Self:
-        reader = PayloadReader(cls.TYPE_ID.name, payload, 20)
-        return cls(client_id=reader.i64(0), correlation_id=reader.i64(8), stream_id=reader.i32(16))
-
 
 @dataclass(frozen=True, slots=True)
-class NextAvailableSessionId:
+class NextAvailableSessionId(Message):
     """Response that contains the requested session id. The driver will not assign this id again."""
 
     TYPE_ID: ClassVar[ResponseType] = ResponseType.NEXT_AVAILABLE_SESSION_ID
+    INTEGERS: ClassVar[str] = "qi"
 
     correlation_id: int
     session_id: int
-
-    def encode(self) -> bytes:
-        return struct.pack("<qi", self.correlation_id, self.session_id)
-
-    @classmethod
-    def decode(cls, payload: Payload) -> Self:
-        reader = PayloadReader(cls.TYPE_ID.name, payload, 12)
-        return cls(correlation_id=reader.i64(0), session_id=reader.i32(8))

@@ -17,35 +17,35 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from windtunnel.driver.command.command_type import ResponseType
-from windtunnel.driver.command.payload import MalformedCommand, Payload, PayloadReader, text
+from windtunnel.driver.command.payload import (
+    MalformedCommand,
+    Message,
+    Payload,
+    prefixed,
+    read_values,
+)
 
 ADDRESS_TYPE_IPV4 = 1
 ADDRESS_TYPE_IPV6 = 2
-_ADDRESS_LENGTH = 16
 _WIDTH_OF = {ADDRESS_TYPE_IPV4: 4, ADDRESS_TYPE_IPV6: 16}
 
 
 @dataclass(frozen=True, slots=True)
-class OperationSuccess:
+class OperationSuccess(Message):
     """Response to a successful command that creates no resource."""
 
     TYPE_ID: ClassVar[ResponseType] = ResponseType.OPERATION_SUCCESS
+    INTEGERS: ClassVar[str] = "q"
 
     correlation_id: int
 
-    def encode(self) -> bytes:
-        return struct.pack("<q", self.correlation_id)
-
-    @classmethod
-    def decode(cls, payload: Payload) -> Self:
-        return cls(correlation_id=PayloadReader(cls.TYPE_ID.name, payload, 8).i64(0))
-
 
 @dataclass(frozen=True, slots=True)
-class ErrorResponse:
+class ErrorResponse(Message):
     """Response to a refused command, or notification of a failed channel endpoint."""
 
     TYPE_ID: ClassVar[ResponseType] = ResponseType.ERROR
+    INTEGERS: ClassVar[str] = "qi"
 
     correlation_id: int
     """Id of the command, or of the channel status counter if the code is CHANNEL_ENDPOINT_ERROR."""
@@ -53,24 +53,13 @@ class ErrorResponse:
     """An `ErrorCode`, or the number of an error code that only a newer driver defines."""
     message: str
 
-    def encode(self) -> bytes:
-        return struct.pack("<qi", self.correlation_id, self.error_code) + text(self.message)
-
-    @classmethod
-    def decode(cls, payload: Payload) -> Self:
-        reader = PayloadReader(cls.TYPE_ID.name, payload, 16)
-        return cls(
-            correlation_id=reader.i64(0),
-            error_code=reader.i32(8),
-            message=reader.text(12, "message"),
-        )
-
 
 @dataclass(frozen=True, slots=True)
-class PublicationError:
+class PublicationError(Message):
     """Notification that a publication received an error frame from a receiver."""
 
     TYPE_ID: ClassVar[ResponseType] = ResponseType.PUBLICATION_ERROR
+    INTEGERS: ClassVar[str] = "2q2i2qhH16si"
 
     registration_id: int
     destination_registration_id: int
@@ -89,7 +78,7 @@ class PublicationError:
         address = ipaddress.ip_address(self.source_address)
         address_type = ADDRESS_TYPE_IPV4 if address.version == 4 else ADDRESS_TYPE_IPV6
         head = struct.pack(
-            "<2q2i2qhH16si",
+            "<" + self.INTEGERS,
             self.registration_id,
             self.destination_registration_id,
             self.session_id,
@@ -101,26 +90,15 @@ class PublicationError:
             address.packed,
             self.error_code,
         )
-        return head + text(self.message)
+        return head + prefixed(self.message)
 
     @classmethod
     def decode(cls, payload: Payload) -> Self:
-        reader = PayloadReader(cls.TYPE_ID.name, payload, 68)
-        address_type = reader.i16(40)
+        name = cls.TYPE_ID.name
+        values = read_values(name, payload, cls.INTEGERS, {"message": str})
+        address_type, port, address = values[6:9]
         width = _WIDTH_OF.get(address_type)
         if width is None:
-            raise MalformedCommand(
-                f"{reader.name}: expected address_type 1 or 2, found {address_type}"
-            )
-        return cls(
-            registration_id=reader.i64(0),
-            destination_registration_id=reader.i64(8),
-            session_id=reader.i32(16),
-            stream_id=reader.i32(20),
-            receiver_id=reader.i64(24),
-            group_tag=reader.i64(32),
-            source_address=str(ipaddress.ip_address(reader.block(44, width))),
-            source_port=reader.u16(42),
-            error_code=reader.i32(60),
-            message=reader.text(64, "message"),
-        )
+            raise MalformedCommand(f"{name}: expected address_type 1 or 2, found {address_type}")
+        values[6:9] = [str(ipaddress.ip_address(address[:width])), port]
+        return cls(*values)
