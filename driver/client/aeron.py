@@ -14,7 +14,6 @@ resource. `await aeron.publication(...)`, `subscription` and `counter` are for a
 import threading
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
 from typing import Self, TypeVar
 
 from windtunnel.driver.base import bus_error_guard, system
@@ -210,10 +209,5 @@ class Aeron(ResourceFactory):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()

@@ -7,7 +7,6 @@ ignores writes, because the driver may have reused its slot.
 
 from __future__ import annotations
 
-from types import TracebackType
 from typing import Protocol
 
 from windtunnel.driver.base.atomics import (
@@ -116,10 +115,5 @@ class Counter:
     def __enter__(self) -> Counter:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()

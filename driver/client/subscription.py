@@ -8,7 +8,6 @@ images. Source: Aeron 1.53, C client.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from types import TracebackType
 from typing import Any, Protocol
 
 from windtunnel.driver.base.atomics import put_i64_release
@@ -276,10 +275,5 @@ class Subscription(ReceiveDestinations):
     def __enter__(self) -> Subscription:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()

@@ -6,7 +6,6 @@ address. Source: driver-protocol 2.1.
 
 import os
 from pathlib import Path
-from types import TracebackType
 
 import numpy as np
 
@@ -128,10 +127,5 @@ class LogBuffer:
     def __enter__(self) -> "LogBuffer":
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()

@@ -14,7 +14,6 @@ import random
 import threading
 import traceback
 from collections.abc import Callable
-from types import TracebackType
 from typing import Self
 
 from windtunnel.driver.base import bus_error_guard, idle
@@ -264,10 +263,5 @@ class MediaDriver:
         self.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()

@@ -17,7 +17,6 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from windtunnel.harness.bench.host import END_LIMIT_S, LOOK_S, START_LIMIT_S, DriverHost
@@ -154,12 +153,7 @@ class ArchiveHost:
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._end()
 
     def _start(self) -> None:

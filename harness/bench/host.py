@@ -12,7 +12,6 @@ import contextlib
 import shutil
 import time
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from windtunnel.harness.bench.plan import BenchSettings
@@ -62,12 +61,7 @@ class DriverHost:
         self.start_up_ns = time.monotonic_ns() - started_ns
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._end()
 
     @property

@@ -13,8 +13,7 @@ import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from windtunnel.harness.bench.archive_host import archive_settings, our_environment
 from windtunnel.harness.bench.host import END_LIMIT_S, START_LIMIT_S, DriverHost
@@ -76,14 +75,9 @@ class ArchiveProcess:
         self.driver.__enter__()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: Any) -> None:
         self.kill()
-        self.driver.__exit__(kind, error, trace)
+        self.driver.__exit__(*error)
 
     @property
     def directory(self) -> Path:

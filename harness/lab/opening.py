@@ -6,7 +6,6 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Unpack
 
 from windtunnel.harness.lab.lab import Lab
@@ -32,24 +31,14 @@ class LabOpening:
     async def __aenter__(self) -> Lab:
         return await self._lab.open()
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await self._lab.__aexit__(kind, error, traceback)
+    async def __aexit__(self, *error: Any) -> None:
+        await self._lab.__aexit__(*error)
 
     def __enter__(self) -> PlainLab:
         return self._plain.__enter__()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._plain.__exit__(kind, error, traceback)
+    def __exit__(self, *error: Any) -> None:
+        self._plain.__exit__(*error)
 
 
 def open_lab(

@@ -17,7 +17,6 @@ import threading
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import Any, TypeVar, Unpack
 
 from windtunnel.harness.lab.application import EXITED_WITHIN_S, Application
@@ -136,15 +135,10 @@ class PlainLab:
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: Any) -> None:
         assert self._loop is not None
         try:
-            self._run(self._lab.__aexit__(kind, error, traceback))
+            self._run(self._lab.__aexit__(*error))
         finally:
             self._loop.close()
 

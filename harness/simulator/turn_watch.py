@@ -19,7 +19,7 @@ import threading
 import time
 from collections.abc import Callable
 from functools import cache
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Self
 
 CPU_LIMIT_S = 20.0
@@ -59,12 +59,7 @@ class TurnWatch:
         _poller(os.getpid(), self._poll_s).add(self)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         _poller(os.getpid(), self._poll_s).remove(self)
 
     def look(self) -> None:

@@ -19,7 +19,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import BinaryIO
 
 from windtunnel.harness.installation import ROOT
@@ -234,12 +234,7 @@ class _Machine:
         except ChildProcessError:
             return True
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._end()
         for number, handler in self._handlers.items():
             signal.signal(number, handler)  # type: ignore[arg-type]  # what signal itself returned

@@ -10,7 +10,6 @@
 
 from collections.abc import Callable
 from functools import update_wrapper
-from types import TracebackType
 from typing import Concatenate, ParamSpec, Self, TypeVar
 
 from windtunnel.driver.archive.client.connecting import Connecting
@@ -123,10 +122,5 @@ class AeronArchive(SessionHolder):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()

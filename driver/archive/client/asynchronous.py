@@ -11,7 +11,6 @@ call is cancelled, the archive still executes the request, and the response is d
 
 from collections.abc import Awaitable, Callable
 from functools import update_wrapper
-from types import TracebackType
 from typing import Concatenate, ParamSpec, Self, TypeVar
 
 from windtunnel.driver.archive.client.connecting import Connecting
@@ -149,10 +148,5 @@ class AsyncAeronArchive(SessionHolder):
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         self.close()

@@ -12,7 +12,6 @@ Source: archive-protocol 4.6, 5.7.
 import os
 import traceback
 from contextlib import ExitStack
-from types import TracebackType
 from typing import Self
 
 from windtunnel.driver.archive.conductor.archive_conductor import ArchiveConductor
@@ -274,12 +273,7 @@ class Archive:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

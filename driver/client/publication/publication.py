@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from operator import index
-from types import TracebackType
 from typing import Protocol, TypeVar
 
 import numpy as np
@@ -319,10 +318,5 @@ class Publication(SendDestinations):
     def __enter__(self) -> Publication:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()

@@ -15,7 +15,6 @@ import sys
 from collections.abc import Mapping, Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
-from types import TracebackType
 
 from windtunnel.harness.artifact.run.simulation import SUBJECT_FAILED
 from windtunnel.harness.installation import ROOT
@@ -49,12 +48,7 @@ class SimulatorSession:
         self.lab.up()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._end()
         self.lab.down()
 

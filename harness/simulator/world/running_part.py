@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from types import TracebackType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,12 +36,7 @@ class RunningPart:
         self._state[CURRENT_HOST] = self._host
         self._state[CURRENT_AGENT] = self._part
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._state[CURRENT_AGENT] = NO_AGENT
 
 
