@@ -6,15 +6,14 @@ document. Symbolic links are not followed: see `regular_file`.
 
 import json
 import math
-from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, Self
 
 from windtunnel.harness.artifact.document_values import ValueTypeError, described, parse, refuse
 from windtunnel.harness.artifact.regular_file import UnsafeFileError, read_text, replace_file
 
 Document = dict[str, Any]
-_Parsed = TypeVar("_Parsed")
 
 DEPTH_MAX = 32
 """Maximum nesting depth of objects and lists."""
@@ -96,25 +95,34 @@ def parse_text(text: str, name: str) -> Document:
     return document
 
 
-def read_as(
-    kind: type[_Parsed],
-    path: Path,
-    schema: str,
-    adapt: Callable[[Document], Document] = lambda document: document,
-) -> _Parsed | None:
-    """Read a document into a dataclass. Returns None if the file does not exist.
+class StoredDocument:
+    """Base class of dataclasses that are stored as documents, whose keys are the fields."""
 
-    `adapt` converts the keys of the document, without its schema, to the dataclass's field names.
-    It may raise ValueTypeError. Raises DocumentError, which names the file and the field.
-    """
-    document = read_document(path, schema)
-    if document is None:
-        return None
-    plain = {key: value for key, value in document.items() if key != "schema"}
-    try:
-        return parse(kind, adapt(plain))
-    except ValueTypeError as error:
-        raise DocumentError(f"{path.name}: {error}", path) from error
+    SCHEMA: ClassVar[str]
+
+    def write(self, path: Path) -> None:
+        fields: Any = self
+        write_document(path, {"schema": self.SCHEMA, **asdict(fields)})
+
+    @classmethod
+    def read(cls, path: Path) -> Self | None:
+        """Read the document, or return None if the file does not exist. Raises DocumentError, which
+        names the file and the field, if it is invalid.
+        """
+        document = read_document(path, cls.SCHEMA)
+        if document is None:
+            return None
+        try:
+            return parse(cls, cls._adapted({k: v for k, v in document.items() if k != "schema"}))
+        except ValueTypeError as error:
+            raise DocumentError(f"{path.name}: {error}", path) from error
+
+    @staticmethod
+    def _adapted(document: Document) -> Document:
+        """Check further rules of a document without its schema, or rename keys to field names. May
+        raise ValueTypeError.
+        """
+        return document
 
 
 _TOO_DEEP = f"objects and lists are nested more than {DEPTH_MAX} levels deep"

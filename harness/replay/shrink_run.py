@@ -13,12 +13,13 @@ from __future__ import annotations
 import shlex
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 
-from windtunnel.harness.artifact.documents import write_document
+from windtunnel.harness.artifact.documents import StoredDocument
 from windtunnel.harness.artifact.middlebox.decision import DECISION, read_replayable
 from windtunnel.harness.artifact.noun_form import noun_for
 from windtunnel.harness.artifact.records import Records
@@ -36,7 +37,6 @@ from windtunnel.harness.replay.trial import Candidate, TrialError, Trials
 from windtunnel.harness.scenario.loader import load_scenario
 from windtunnel.harness.scenario.schema.model import Scenario
 
-SCHEMA = "windtunnel-shrink/1"
 SCENARIO = "shrunk.yaml"
 DOCUMENT = "shrink.json"
 BUDGET_MARGIN_NS = 500_000_000
@@ -83,10 +83,12 @@ class ShrinkSpec:
 
 
 @dataclass
-class Shrunk:
+class Shrunk(StoredDocument):
     """The result of shrinking a run: the violated check, the minimal scenario, and the sizes before
     and after.
     """
+
+    SCHEMA: ClassVar[str] = "windtunnel-shrink/1"
 
     check: str
     finding: str
@@ -121,9 +123,6 @@ class Shrunk:
     steps_s: float
     fidelity: str
     acts: list[str] = field(default_factory=list)
-
-    def write(self, path: Path) -> None:
-        write_document(path, {"schema": SCHEMA, **asdict(self)})
 
 
 def shrink_run(spec: ShrinkSpec, report: Callable[[str], None]) -> tuple[Shrunk, int | None]:

@@ -11,7 +11,6 @@ sessions have ended as the scenario has publications.
 
 import time
 from collections.abc import Callable
-from dataclasses import asdict
 from typing import Protocol
 
 from windtunnel.driver.base.errors import DriverError
@@ -141,7 +140,7 @@ class Parts:
         if part.eos_seen:
             self._ended.add(part.session_id)
         facts = self._facts
-        facts.parts = [asdict(each) for each in self._parts]
+        facts.parts = self._parts
         facts.session_id, facts.join_position = part.session_id, part.join_position
         facts.end_position, facts.eos_seen = part.end_position, part.eos_seen
 

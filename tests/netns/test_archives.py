@@ -53,7 +53,7 @@ def test_a_recording_equals_the_stream_and_a_changed_byte_is_detected(tmp_path):
 def test_a_killed_archive_keeps_reported_positions_and_its_successor_continues(tmp_path):
     run = run_of(tmp_path, "killed-while-recording")
     assert_sound(run.path)
-    before, after = RecorderFacts.read(run.host("b").recorder("stream").document).own_recordings
+    before, after = RecorderFacts.read(run.host("b").recorder("stream").document).recordings
     assert before.told_position <= before.stop_position < after.start_position < after.stop_position
 
 
@@ -108,7 +108,7 @@ def test_a_full_disk_ends_only_the_recording(tmp_path):
     assert "full" not in findings(run)["short"].text
     assert not run.host("b").archive.is_mount()
     # A block that did not fit must have been removed completely.
-    (recorded,) = RecorderFacts.read(run.host("b").recorder("long").document).own_recordings
+    (recorded,) = RecorderFacts.read(run.host("b").recorder("long").document).recordings
     files = run.host("b").archive.glob(f"{recorded.recording_id}-*.rec")
     last = max(files, key=lambda file: int(file.stem.partition("-")[2]))
     content = bytearray(last.read_bytes())

@@ -148,4 +148,4 @@ def test_a_pause_closes_the_image_where_a_liveness_timeout_is_exceeded(
     assert (f"exceeds the {timeout}" in text) is bool(timeout)
     facts = SubscriberFacts.read(folder.host("b").subscriber("ticks").document)
     assert facts is not None
-    assert len(facts.own_parts) == (2 if timeout else 1)
+    assert len(facts.parts) == (2 if timeout else 1)

@@ -4,20 +4,17 @@ streams.
 A workload that is killed earlier writes no document, which the judge treats as missing evidence.
 """
 
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass, field
+from typing import ClassVar
 
-from windtunnel.harness.artifact.document_values import parse
-from windtunnel.harness.artifact.documents import Document, read_as, write_document
-
-PUBLISHER_SCHEMA = "windtunnel-publisher/1"
-SUBSCRIBER_SCHEMA = "windtunnel-subscriber/1"
+from windtunnel.harness.artifact.documents import StoredDocument
 
 
 @dataclass
-class PublisherFacts:
+class PublisherFacts(StoredDocument):
     """What one publisher reports about its publication."""
+
+    SCHEMA: ClassVar[str] = "windtunnel-publisher/1"
 
     session_id: int
     stream_id: int
@@ -41,13 +38,6 @@ class PublisherFacts:
     not_connected_ns: int = 0
     "Time from offers that returned NOT_CONNECTED to the next offers."
 
-    def write(self, path: Path) -> None:
-        write_document(path, {"schema": PUBLISHER_SCHEMA, **asdict(self)})
-
-    @classmethod
-    def read(cls, path: Path) -> "PublisherFacts | None":
-        return read_as(cls, path, PUBLISHER_SCHEMA)
-
 
 @dataclass
 class Part:
@@ -63,8 +53,10 @@ class Part:
 
 
 @dataclass
-class SubscriberFacts:
+class SubscriberFacts(StoredDocument):
     """What one subscriber reports about its image, or about the last of several images."""
+
+    SCHEMA: ClassVar[str] = "windtunnel-subscriber/1"
 
     session_id: int
     stream_id: int
@@ -77,26 +69,7 @@ class SubscriberFacts:
     started_ns: int
     ended_ns: int
     error: str | None
-    parts: list[dict[str, Any]] = field(default_factory=list)
-    "A `Part` for each image in order of joining, for a stream that rejoins."
+    parts: list[Part] = field(default_factory=list)
+    "The images in order of joining, for a stream that rejoins."
     merged_position: int = -1
     "The position at which a ReplayMerge switched to the live stream, or -1 if it did not."
-
-    @property
-    def own_parts(self) -> list[Part]:
-        """The facts about each image of the stream, as `Part` values. Raises ValueTypeError if one
-        of them is invalid.
-        """
-        return parse(list[Part], self.parts, "parts")
-
-    def write(self, path: Path) -> None:
-        write_document(path, {"schema": SUBSCRIBER_SCHEMA, **asdict(self)})
-
-    @classmethod
-    def read(cls, path: Path) -> "SubscriberFacts | None":
-        return read_as(cls, path, SUBSCRIBER_SCHEMA, _checked)
-
-
-def _checked(document: Document) -> Document:
-    parse(list[Part], document.get("parts", []), "parts")
-    return document

@@ -8,14 +8,14 @@ first read.
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 
 from windtunnel.harness.artifact.document_values import refuse
-from windtunnel.harness.artifact.documents import read_as, write_document
+from windtunnel.harness.artifact.documents import StoredDocument
 from windtunnel.harness.artifact.records import Records, read_records
 
-SCHEMA = "windtunnel-counters/1"
 KEY_LENGTH = 112
 """Number of bytes in a counter's key."""
 _HEX = re.compile(r"([0-9a-fA-F]{2})*")
@@ -55,7 +55,9 @@ class CounterFacts:
 
 
 @dataclass(frozen=True)
-class _Counters:
+class _Counters(StoredDocument):
+    SCHEMA: ClassVar[str] = "windtunnel-counters/1"
+
     counters: list[CounterFacts]
 
 
@@ -66,10 +68,10 @@ def read_samples(path: Path) -> Records | None:
 
 def write_counters(path: Path, counters: list[CounterFacts]) -> None:
     """Write each counter's description and last value."""
-    write_document(path, {"schema": SCHEMA, "counters": [vars(each) for each in counters]})
+    _Counters(counters).write(path)
 
 
 def read_counters(path: Path) -> list[CounterFacts] | None:
     """Read all counters' descriptions and last values. Returns None if the file is missing."""
-    found = read_as(_Counters, path, SCHEMA)
+    found = _Counters.read(path)
     return None if found is None else found.counters

@@ -5,12 +5,11 @@ A recorded pause is longer than the actual pause: it begins before the stop sign
 after the continue signal has been sent.
 """
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
-from windtunnel.harness.artifact.documents import read_as, write_document
-
-SCHEMA = "windtunnel-host-events/1"
+from windtunnel.harness.artifact.documents import StoredDocument
 
 
 @dataclass
@@ -31,15 +30,17 @@ class AppliedEvent:
 
 
 @dataclass(frozen=True)
-class _AppliedEvents:
+class _AppliedEvents(StoredDocument):
+    SCHEMA: ClassVar[str] = "windtunnel-host-events/1"
+
     events: list[AppliedEvent]
 
 
 def write_applied_events(path: Path, events: list[AppliedEvent]) -> None:
-    write_document(path, {"schema": SCHEMA, "events": [asdict(each) for each in events]})
+    _AppliedEvents(events).write(path)
 
 
 def read_applied_events(path: Path) -> list[AppliedEvent] | None:
     """Read a run's events in order of their start times. Returns None if the file is missing."""
-    found = read_as(_AppliedEvents, path, SCHEMA)
+    found = _AppliedEvents.read(path)
     return None if found is None else found.events

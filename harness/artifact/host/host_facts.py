@@ -1,13 +1,10 @@
 """Documents about a host: UDP statistics, capture statistics and the driver's error log."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
-from windtunnel.harness.artifact.documents import read_as, write_document
-
-SNMP_SCHEMA = "windtunnel-snmp/1"
-CAPTURE_SCHEMA = "windtunnel-capture/1"
-ERROR_LOG_SCHEMA = "windtunnel-cnc-errors/1"
+from windtunnel.harness.artifact.documents import StoredDocument
 
 
 def udp_lines(snmp_text: str) -> dict[str, int]:
@@ -21,8 +18,10 @@ def udp_lines(snmp_text: str) -> dict[str, int]:
 
 
 @dataclass
-class SnmpFacts:
+class SnmpFacts(StoredDocument):
     """A host's UDP statistics from /proc/net/snmp, before and after the traffic."""
+
+    SCHEMA: ClassVar[str] = "windtunnel-snmp/1"
 
     before: dict[str, int]
     after: dict[str, int]
@@ -33,28 +32,16 @@ class SnmpFacts:
             return None
         return self.after[name] - self.before[name]
 
-    def write(self, path: Path) -> None:
-        write_document(path, {"schema": SNMP_SCHEMA, **asdict(self)})
-
-    @classmethod
-    def read(cls, path: Path) -> "SnmpFacts | None":
-        return read_as(cls, path, SNMP_SCHEMA)
-
 
 @dataclass
-class CaptureFacts:
+class CaptureFacts(StoredDocument):
     """The statistics that the capture tool reported when it ended."""
+
+    SCHEMA: ClassVar[str] = "windtunnel-capture/1"
 
     received: int
     "Number of packets that were written to the capture file."
     dropped_by_kernel: int
-
-    def write(self, path: Path) -> None:
-        write_document(path, {"schema": CAPTURE_SCHEMA, **asdict(self)})
-
-    @classmethod
-    def read(cls, path: Path) -> "CaptureFacts | None":
-        return read_as(cls, path, CAPTURE_SCHEMA)
 
 
 @dataclass
@@ -68,17 +55,18 @@ class ErrorObservation:
 
 
 @dataclass(frozen=True)
-class _ErrorLog:
+class _ErrorLog(StoredDocument):
+    SCHEMA: ClassVar[str] = "windtunnel-cnc-errors/1"
+
     errors: list[ErrorObservation]
 
 
 def write_error_log(path: Path, errors: list[ErrorObservation]) -> None:
     """Write a driver's distinct error log."""
-    plain = [asdict(each) for each in errors]
-    write_document(path, {"schema": ERROR_LOG_SCHEMA, "errors": plain})
+    _ErrorLog(errors).write(path)
 
 
 def read_error_log(path: Path) -> list[ErrorObservation] | None:
     """Read a driver's distinct error log. Returns None if the file is missing."""
-    found = read_as(_ErrorLog, path, ERROR_LOG_SCHEMA)
+    found = _ErrorLog.read(path)
     return None if found is None else found.errors

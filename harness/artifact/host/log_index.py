@@ -5,12 +5,12 @@ A log is identified by its folder and its registration id, such as `images/23`. 
 full length, and is sparse where the log contains only zeros.
 """
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
-from windtunnel.harness.artifact.documents import read_as, write_document
+from windtunnel.harness.artifact.documents import StoredDocument
 
-SCHEMA = "windtunnel-logs/1"
 PUBLICATIONS = "publications"
 IMAGES = "images"
 FOLDERS = (PUBLICATIONS, IMAGES)
@@ -34,16 +34,18 @@ class LogFacts:
 
 
 @dataclass(frozen=True)
-class _LogIndex:
+class _LogIndex(StoredDocument):
+    SCHEMA: ClassVar[str] = "windtunnel-logs/1"
+
     logs: list[LogFacts]
 
 
 def write_log_index(path: Path, logs: list[LogFacts]) -> None:
     """Write the index of a driver's log files."""
-    write_document(path, {"schema": SCHEMA, "logs": [asdict(each) for each in logs]})
+    _LogIndex(logs).write(path)
 
 
 def read_log_index(path: Path) -> list[LogFacts] | None:
     """Read the index of a driver's log files. Returns None if the file is missing."""
-    found = read_as(_LogIndex, path, SCHEMA)
+    found = _LogIndex.read(path)
     return None if found is None else found.logs

@@ -7,13 +7,13 @@ difference between two rows covers the time between them.
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from windtunnel.harness.artifact.documents import DocumentError, read_as, write_document
+from windtunnel.harness.artifact.documents import DocumentError, StoredDocument
 
-SCHEMA = "windtunnel-pressure/1"
 UNKNOWN = -1
 
 COLUMNS = (
@@ -49,16 +49,14 @@ class Pressure:
         return column
 
     def write(self, path: Path) -> None:
-        rows = self.rows.tolist()
-        document = {"interval_ns": self.interval_ns, "columns": list(COLUMNS), "rows": rows}
-        write_document(path, {"schema": SCHEMA, **document})
+        _Table(self.interval_ns, list(COLUMNS), self.rows.tolist()).write(path)
 
     @classmethod
     def read(cls, path: Path) -> "Pressure | None":
         """Read the samples, or return None if the file is missing. Raises DocumentError if the file
         is invalid.
         """
-        table = read_as(_Table, path, SCHEMA)
+        table = _Table.read(path)
         if table is None:
             return None
         columns = tuple(table.columns)
@@ -77,8 +75,10 @@ class Pressure:
 
 
 @dataclass(frozen=True)
-class _Table:
-    """The contents of a scheduling-pressure document, as read from JSON."""
+class _Table(StoredDocument):
+    """The contents of a scheduling-pressure document."""
+
+    SCHEMA: ClassVar[str] = "windtunnel-pressure/1"
 
     interval_ns: int
     columns: list[str]

@@ -7,14 +7,10 @@ stream.
 A recorder that is killed before its end writes no document.
 """
 
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass, field
+from typing import ClassVar
 
-from windtunnel.harness.artifact.document_values import parse
-from windtunnel.harness.artifact.documents import Document, read_as, write_document
-
-SCHEMA = "windtunnel-recorder/1"
+from windtunnel.harness.artifact.documents import StoredDocument
 
 
 @dataclass
@@ -31,31 +27,14 @@ class Recorded:
 
 
 @dataclass
-class RecorderFacts:
+class RecorderFacts(StoredDocument):
     """What one recorder reports about its stream's recordings."""
+
+    SCHEMA: ClassVar[str] = "windtunnel-recorder/1"
 
     stream_id: int
     started_ns: int
     ended_ns: int
     error: str | None
-    recordings: list[dict[str, Any]] = field(default_factory=list)
-    "A `Recorded` for each recording of the stream, in the order of the recording ids."
-
-    @property
-    def own_recordings(self) -> list[Recorded]:
-        """The recordings in the document, as `Recorded` values. Raises ValueTypeError if one of
-        them is invalid.
-        """
-        return parse(list[Recorded], self.recordings, "recordings")
-
-    def write(self, path: Path) -> None:
-        write_document(path, {"schema": SCHEMA, **asdict(self)})
-
-    @classmethod
-    def read(cls, path: Path) -> "RecorderFacts | None":
-        return read_as(cls, path, SCHEMA, _checked)
-
-
-def _checked(document: Document) -> Document:
-    parse(list[Recorded], document.get("recordings", []), "recordings")
-    return document
+    recordings: list[Recorded] = field(default_factory=list)
+    "The recordings of the stream, in the order of their ids."

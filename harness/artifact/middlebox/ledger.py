@@ -7,13 +7,12 @@ in another class, so it is subtracted from its old class and added to its new cl
 
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from windtunnel.harness.artifact.document_values import refuse
-from windtunnel.harness.artifact.documents import Document, read_as, write_document
+from windtunnel.harness.artifact.documents import Document, StoredDocument, write_document
 from windtunnel.harness.artifact.middlebox.impairment_account import ImpairmentAccount
 
-SCHEMA = "windtunnel-ledger/1"
 _FRAME_FIELDS = {"in": "received", "out": "sent"}
 _EARLIER_RULE_FIELDS = {"tried": "eligible", "struck": "selected"}
 
@@ -111,8 +110,10 @@ class RuleAccount:
 
 
 @dataclass
-class Ledger:
+class Ledger(StoredDocument):
     """The counts for all link directions, by name such as `a->b`, and for all rules, by id."""
+
+    SCHEMA: ClassVar[str] = "windtunnel-ledger/1"
 
     links: dict[str, LinkAccount]
     rules: dict[str, RuleAccount] = field(default_factory=dict)
@@ -122,29 +123,22 @@ class Ledger:
     def write(self, path: Path) -> None:
         links = {name: link.as_document() for name, link in self.links.items()}
         rules = {name: asdict(rule) for name, rule in self.rules.items()}
-        document: Document = {"schema": SCHEMA, "links": links, "rules": rules}
+        document: Document = {"schema": self.SCHEMA, "links": links, "rules": rules}
         if self.ports:
             document["ports"] = {name: asdict(port) for name, port in self.ports.items()}
         write_document(path, document)
 
-    @classmethod
-    def read(cls, path: Path) -> "Ledger | None":
-        """Read the ledger, or return None if it is missing. Raises DocumentError if the file is
-        invalid.
+    @staticmethod
+    def _adapted(document: Document) -> Document:
+        """Rename the keys of a ledger document to field names: `in` and `out` of a frame account,
+        and the names of earlier versions: `weather` of the impairments, `tried` and `struck` of a
+        rule. Missing keys are ignored.
         """
-        return read_as(cls, path, SCHEMA, _renamed)
-
-
-def _renamed(document: Document) -> Document:
-    """Rename the keys of a ledger document to field names: `in` and `out` of a frame account, and
-    the names of earlier versions: `weather` of the impairments, `tried` and `struck` of a rule.
-    Missing keys are ignored.
-    """
-    changed = dict(document)
-    for key, renamed in (("links", _renamed_link), ("rules", _renamed_rule)):
-        if isinstance(accounts := document.get(key), dict):
-            changed[key] = {name: renamed(each) for name, each in accounts.items()}
-    return changed
+        changed = dict(document)
+        for key, renamed in (("links", _renamed_link), ("rules", _renamed_rule)):
+            if isinstance(accounts := document.get(key), dict):
+                changed[key] = {name: renamed(each) for name, each in accounts.items()}
+        return changed
 
 
 def _renamed_rule(rule: Any) -> Any:

@@ -3,13 +3,10 @@
 netem.json    by link direction: arguments of tc, options read back, counters at the end
 """
 
-from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
-from windtunnel.harness.artifact.documents import read_as, write_document
-
-SCHEMA = "windtunnel-netem/1"
+from windtunnel.harness.artifact.documents import StoredDocument
 
 
 @dataclass
@@ -28,19 +25,9 @@ class NetemLink:
 
 
 @dataclass
-class NetemAccount:
+class NetemAccount(StoredDocument):
     """The settings and counts of all interfaces with netem, by link direction such as `a->b`."""
 
+    SCHEMA: ClassVar[str] = "windtunnel-netem/1"
+
     links: dict[str, NetemLink]
-
-    def write(self, path: Path) -> None:
-        links = {name: asdict(link) for name, link in self.links.items()}
-        write_document(path, {"schema": SCHEMA, "links": links})
-
-    @classmethod
-    def read(cls, path: Path) -> "NetemAccount | None":
-        """Read the netem statistics of a run, or return None if the file is missing.
-
-        Raises DocumentError.
-        """
-        return read_as(cls, path, SCHEMA)

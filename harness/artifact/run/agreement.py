@@ -8,18 +8,16 @@ Decisions are compared by frame, attempt and action, never by time.
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 from windtunnel.harness.artifact.document_values import parse, refuse
-from windtunnel.harness.artifact.documents import Document, read_as, write_document
+from windtunnel.harness.artifact.documents import Document, StoredDocument
 from windtunnel.harness.artifact.middlebox.decision import ACTIONS, IDENTITY, LINKS, NO_POSITION
 from windtunnel.harness.artifact.middlebox.frame_class import NAMES
 from windtunnel.harness.artifact.noun_form import noun_for
 from windtunnel.harness.artifact.records import Records
 
-SCHEMA = "windtunnel-replay/1"
 LISTED_MAX = 100
 """Maximum number of missing frames that are listed individually."""
 _FRAME_KEYS = ("frame_type", "stream_id", "link")
@@ -28,8 +26,10 @@ _KEY = (*IDENTITY, "action", "detail")
 
 
 @dataclass
-class Agreement:
+class Agreement(StoredDocument):
     """Comparison of a replay's decisions with those of the original run."""
+
+    SCHEMA: ClassVar[str] = "windtunnel-replay/1"
 
     replays: str
     "Id of the original run."
@@ -69,28 +69,18 @@ class Agreement:
             return f"{name} at position {frame['position']} in attempt {frame['attempt']}"
         return f"{name}, number {frame['order']} of its kind"
 
-    def write(self, path: Path) -> None:
-        write_document(path, {"schema": SCHEMA, **asdict(self)})
-
-    @classmethod
-    def read(cls, path: Path) -> "Agreement | None":
-        """Read replay.json, or return None if it is missing. Raises DocumentError if the file is
-        invalid.
+    @staticmethod
+    def _adapted(document: Document) -> Document:
+        """Check the frames that the document lists as not repeated. Raises ValueTypeError if one of
+        their values is missing or has the wrong type.
         """
-        return read_as(cls, path, SCHEMA, _checked)
-
-
-def _checked(document: Document) -> Document:
-    """Check the frames that a replay.json document lists as not repeated. Raises ValueTypeError if
-    one of their values is missing or has the wrong type.
-    """
-    listed = parse(list[dict[str, str | int]], document.get("never_came", []), "never_came")
-    for index, frame in enumerate(listed):
-        missing = [*_FRAME_KEYS, *(_PLACED if "position" in frame else ("order",))]
-        for key in missing:
-            if key not in frame:
-                raise refuse(f"never_came[{index}].{key}", "a value", None)
-    return document
+        listed = parse(list[dict[str, str | int]], document.get("never_came", []), "never_came")
+        for index, frame in enumerate(listed):
+            missing = [*_FRAME_KEYS, *(_PLACED if "position" in frame else ("order",))]
+            for key in missing:
+                if key not in frame:
+                    raise refuse(f"never_came[{index}].{key}", "a value", None)
+        return document
 
 
 def agreement(

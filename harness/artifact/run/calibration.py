@@ -4,12 +4,10 @@ impairments, with confidence intervals.
 calibration.json    one row per quantity of an impairment: asked, delivered, interval, floor
 """
 
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, field
+from typing import ClassVar
 
-from windtunnel.harness.artifact.documents import read_as, write_document
-
-SCHEMA = "windtunnel-calibration/1"
+from windtunnel.harness.artifact.documents import StoredDocument
 
 
 @dataclass
@@ -32,8 +30,10 @@ class Measure:
 
 
 @dataclass
-class Calibration:
+class Calibration(StoredDocument):
     """The results of one calibration."""
+
+    SCHEMA: ClassVar[str] = "windtunnel-calibration/1"
 
     backend: str
     kernel: str
@@ -43,13 +43,3 @@ class Calibration:
     measures: list[Measure] = field(default_factory=list)
     voids: list[str] = field(default_factory=list)
     """Impairments that could not be measured, and why."""
-
-    def write(self, path: Path) -> None:
-        write_document(path, {"schema": SCHEMA, **asdict(self)})
-
-    @classmethod
-    def read(cls, path: Path) -> "Calibration | None":
-        """Read the calibration, or return None if it is missing. Raises DocumentError if the file
-        is invalid.
-        """
-        return read_as(cls, path, SCHEMA)

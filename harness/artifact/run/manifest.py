@@ -1,13 +1,11 @@
 """run.json: the manifest of a run, with its command, versions, phases and process exits."""
 
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 from windtunnel.harness.artifact.document_values import parse
-from windtunnel.harness.artifact.documents import Document, read_as, write_document
+from windtunnel.harness.artifact.documents import Document, StoredDocument
 
-SCHEMA = "windtunnel-run/1"
 CANNOT_START, NOT_READY = "cannot-start", "not-ready"
 LOG_TOO_LONG, LOG_LOST = "log-too-long", "log-lost"
 """Problems with an application because of which the harness has ended it."""
@@ -100,8 +98,10 @@ def version_text(version: str, own: str = "") -> str:
 
 
 @dataclass
-class Manifest:
+class Manifest(StoredDocument):
     """The facts about a run that are not in any other file."""
+
+    SCHEMA: ClassVar[str] = "windtunnel-run/1"
 
     run_id: str
     scenario: str
@@ -134,23 +134,13 @@ class Manifest:
     subjects: dict[str, SubjectFacts] = field(default_factory=dict)
     "The software under test, by host."
 
-    def write(self, path: Path) -> None:
-        write_document(path, {"schema": SCHEMA, **asdict(self)})
-
-    @classmethod
-    def read(cls, path: Path) -> "Manifest | None":
-        """Read the manifest, or return None if it is missing. Raises DocumentError if the file is
-        invalid.
+    @staticmethod
+    def _adapted(document: Document) -> Document:
+        """Raise ValueTypeError if a fact about the machine that the judge uses in calculations is
+        not an integer.
         """
-        return read_as(cls, path, SCHEMA, _checked)
-
-
-def _checked(document: Document) -> Document:
-    """Raise ValueTypeError if a fact about the machine that the judge uses in calculations is not
-    an integer.
-    """
-    found = document.get("host_facts")
-    for name in NUMERIC_FACTS:
-        if isinstance(found, dict) and name in found:
-            parse(int, found[name], f"host_facts.{name}")
-    return document
+        found = document.get("host_facts")
+        for name in NUMERIC_FACTS:
+            if isinstance(found, dict) and name in found:
+                parse(int, found[name], f"host_facts.{name}")
+        return document

@@ -8,12 +8,10 @@ A cell's outcome is the worst outcome of its runs. It is UNSUPPORTED only if all
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
+from typing import ClassVar
 
-from windtunnel.harness.artifact.documents import check_name, read_as, write_document
+from windtunnel.harness.artifact.documents import StoredDocument, check_name
 from windtunnel.harness.artifact.run.suite import SuiteRun
-
-SCHEMA = "windtunnel-matrix/1"
 
 
 @dataclass
@@ -51,8 +49,10 @@ class MatrixCell:
 
 
 @dataclass
-class Matrix:
+class Matrix(StoredDocument):
     """All cells of a matrix run, ordered by scenario and then by pair."""
+
+    SCHEMA: ClassVar[str] = "windtunnel-matrix/1"
 
     matrix_id: str
     fidelity: str
@@ -67,15 +67,5 @@ class Matrix:
     peers: list[MatrixPeer] = field(default_factory=list)
     cells: list[MatrixCell] = field(default_factory=list)
 
-    def write(self, path: Path) -> None:
-        write_document(path, self.as_document())
-
     def as_document(self) -> dict[str, object]:
-        return {"schema": SCHEMA, **asdict(self)}
-
-    @classmethod
-    def read(cls, path: Path) -> Matrix | None:
-        """Read the matrix, or return None if it is missing. Raises DocumentError if the file is
-        invalid.
-        """
-        return read_as(cls, path, SCHEMA)
+        return {"schema": self.SCHEMA, **asdict(self)}

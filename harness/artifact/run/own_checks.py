@@ -4,13 +4,11 @@ The run executes the files that its scenario names, and stores this document. Th
 it: a run folder may come from another person, so no program that it names is executed.
 """
 
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
-from typing import Literal
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
 
-from windtunnel.harness.artifact.documents import read_as, write_document
+from windtunnel.harness.artifact.documents import StoredDocument
 
-SCHEMA = "windtunnel-own-checks/1"
 PASS: Literal["PASS"] = "PASS"
 FAIL: Literal["FAIL"] = "FAIL"
 HARNESS: Literal["HARNESS"] = "HARNESS"
@@ -43,17 +41,9 @@ class OwnCheckFile:
 
 
 @dataclass(frozen=True)
-class OwnChecks:
+class OwnChecks(StoredDocument):
     """The results of all files."""
 
+    SCHEMA: ClassVar[str] = "windtunnel-own-checks/1"
+
     files: list[OwnCheckFile]
-
-    def write(self, path: Path) -> None:
-        write_document(path, {"schema": SCHEMA, **asdict(self)})
-
-    @classmethod
-    def read(cls, path: Path) -> "OwnChecks | None":
-        """Read a run's results. Returns None if the file is missing, and raises DocumentError if it
-        is invalid.
-        """
-        return read_as(cls, path, SCHEMA)

@@ -4,13 +4,12 @@ duration.
 The simulator is a single process, which reports the exit of each process that it simulates.
 """
 
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, field
+from typing import ClassVar
 
-from windtunnel.harness.artifact.documents import read_as, write_document
+from windtunnel.harness.artifact.documents import StoredDocument
 from windtunnel.harness.artifact.run.manifest import ProcessExit
 
-SCHEMA = "windtunnel-simulation/1"
 SUBJECT_FAILED, STUCK = 1, 3
 """Exit codes of the simulator if a program under test, or the simulator itself, did not end its
 turn.
@@ -18,8 +17,10 @@ turn.
 
 
 @dataclass
-class Simulation:
+class Simulation(StoredDocument):
     """Facts that only a simulated run has, such as its digest and its simulated duration."""
+
+    SCHEMA: ClassVar[str] = "windtunnel-simulation/1"
 
     digest: str
     "Digest of all datagrams and counter changes with their times. Equal seeds give equal digests."
@@ -36,13 +37,3 @@ class Simulation:
     "The reason why the traffic was ended early, or an empty string."
     exits: list[ProcessExit] = field(default_factory=list)
     "The exits of the simulated drivers, publishers and subscribers."
-
-    def write(self, path: Path) -> None:
-        write_document(path, {"schema": SCHEMA, **asdict(self)})
-
-    @classmethod
-    def read(cls, path: Path) -> "Simulation | None":
-        """Read simulation.json, or return None if it is missing. Raises DocumentError if the file
-        is invalid.
-        """
-        return read_as(cls, path, SCHEMA)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, field
+from typing import ClassVar
 
-from windtunnel.harness.artifact.documents import check_name, read_as, write_document
-
-SCHEMA = "windtunnel-suite/1"
+from windtunnel.harness.artifact.documents import StoredDocument, check_name
 
 
 @dataclass
@@ -54,8 +52,10 @@ class ScenarioResult:
 
 
 @dataclass
-class Suite:
+class Suite(StoredDocument):
     """All runs of one suite, in order of execution."""
+
+    SCHEMA: ClassVar[str] = "windtunnel-suite/1"
 
     suite_id: str
     fidelity: str
@@ -72,13 +72,3 @@ class Suite:
     "The driver on the publisher's host."
     subscriber: str = "ours"
     "The driver on the subscriber's host."
-
-    def write(self, path: Path) -> None:
-        write_document(path, {"schema": SCHEMA, **asdict(self)})
-
-    @classmethod
-    def read(cls, path: Path) -> Suite | None:
-        """Read the suite, or return None if it is missing. Raises DocumentError if the file is
-        invalid.
-        """
-        return read_as(cls, path, SCHEMA)

@@ -96,7 +96,7 @@ def is_read_from_one_image(evidence: Evidence, traffic: TrafficCase) -> bool:
     if isinstance(found, Missing):
         return False
     case, subscriber = found
-    parts = subscriber.own_parts
+    parts = subscriber.parts
     return len(parts) == 1 and parts[0].eos_seen and case.sessions_of(traffic) == 1
 
 

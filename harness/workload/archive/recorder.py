@@ -11,7 +11,7 @@ contains what the archive reported. The judge reads the recording's files.
 """
 
 import time
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 from windtunnel.driver.archive.client import AeronArchive, ArchiveError, ArchiveTimeoutError
 from windtunnel.driver.archive.protocol.codes import NULL_VALUE, ErrorCode, SourceLocation
@@ -107,7 +107,7 @@ def run(options: Options, stop: Stop) -> None:
         try:
             _follow(options, recorder, stop)
         finally:
-            facts.recordings = [asdict(each) for each in recorder.recordings]
+            facts.recordings = recorder.recordings
 
 
 def _follow(options: Options, recorder: Recorder, stop: Stop) -> None:

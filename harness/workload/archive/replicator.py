@@ -9,7 +9,7 @@ recorder's format and contains what the copying archive reported.
 """
 
 import time
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 from windtunnel.driver.archive.client import AeronArchive, ArchiveError
 from windtunnel.driver.archive.protocol.codes import RecordingSignal
@@ -44,11 +44,11 @@ class Copying:
         ArchiveError if the archive reports another error, or Stopped if a stop signal arrives.
         """
         while not (self._recorder.look(archive) and self._has_ended):
-            facts.recordings = [asdict(each) for each in self._recorder.recordings]
+            facts.recordings = self._recorder.recordings
             stop.check()
             _check(archive)
             time.sleep(LOOK_S)
-        facts.recordings = [asdict(each) for each in self._recorder.recordings]
+        facts.recordings = self._recorder.recordings
 
 
 def _check(archive: AeronArchive) -> None:

@@ -183,9 +183,7 @@ def _wrong_catalog(data: _RecordingEvidence) -> _Violation | None:
 
 def _differs_from_report(data: _RecordingEvidence) -> _Violation | None:
     """Return a violation if a recording differs from what the archive reported to its client."""
-    reported: dict[int, Recorded] = {
-        each.recording_id: each for each in data.recorder.own_recordings
-    }
+    reported: dict[int, Recorded] = {each.recording_id: each for each in data.recorder.recordings}
     ids = {each.recording_id for each in data.recordings}
     lost = sorted(reported.keys() - ids)
     if lost:
@@ -212,7 +210,7 @@ def _differs_from_report(data: _RecordingEvidence) -> _Violation | None:
 
 def _unreported_stop(data: _RecordingEvidence) -> _Violation | None:
     """Return a violation if the archive still reported a stopped recording as active."""
-    running = [each.recording_id for each in data.recorder.own_recordings if each.stop_position < 0]
+    running = [each.recording_id for each in data.recorder.recordings if each.stop_position < 0]
     if not running:
         return None
     text = f"recording {running[0]} has stopped, but the archive still reported it as active"
@@ -307,7 +305,7 @@ def _stopped_early(data: _RecordingEvidence, recording: Recording) -> bool:
     killed. A slow host cannot explain that.
     """
     reader, stop = data.reader, recording.stop_position
-    stops = [each.stop_position for each in data.recorder.own_recordings]
+    stops = [each.stop_position for each in data.recorder.recordings]
     return (
         reader is not None
         and not reader.parts

@@ -59,7 +59,7 @@ def delivered_in_parts(evidence: Evidence, traffic: TrafficCase) -> Finding:
         return inconclusive(IN_PARTS, unwritten, traffic.id)
     files = evidence.folder.host(traffic.to_host).subscriber(traffic.id)
     where = (evidence.name_of(files.index), evidence.name_of(files.document))
-    parts = subscriber.own_parts
+    parts = subscriber.parts
     if not parts:
         return inconclusive(IN_PARTS, Missing(where[1], "lists no image"), traffic.id)
     sessions = {each.session_id for each in parts}

@@ -53,7 +53,7 @@ def image_sentences(
     facts = evidence.subscriber(flow)
     if isinstance(facts, Missing) or flow.merges is not None:
         return
-    parts = facts.own_parts or _only_part(facts)
+    parts = facts.parts or _only_part(facts)
     if not parts:
         return
     if parts[0].join_position > flow.initial_position:

@@ -6,7 +6,6 @@ Files hold the frames as the publisher sent them; tests change one thing in them
 """
 
 import shutil
-from dataclasses import asdict
 
 from tests.unit.harness.verdict.synthetic_run import (
     INITIAL_TERM_ID,
@@ -78,8 +77,7 @@ class SyntheticRecordings:
                 Recorded(number, SESSION_ID, start, stop, stop)
                 for number, (start, stop) in enumerate(self.stretches)
             ]
-        rows = [asdict(each) for each in reported]
-        facts = RecorderFacts(STREAM_ID, START_NS, START_NS, self.error, rows)
+        facts = RecorderFacts(STREAM_ID, START_NS, START_NS, self.error, reported)
         facts.write(files.recorder(TRAFFIC).document)
         return path
 

@@ -59,9 +59,7 @@ def test_an_image_that_is_lost_and_replaced_makes_two_parts():
     own.images[:] = tapped.images[:] = [again]
     parts.read(own, tapped)
     assert parts.is_over
-    found = [
-        (each["join_position"], each["end_position"], each["eos_seen"]) for each in facts.parts
-    ]
+    found = [(each.join_position, each.end_position, each.eos_seen) for each in facts.parts]
     assert found == [(0, 100, False), (160, 300, True)]
     assert (facts.join_position, facts.end_position, facts.eos_seen) == (160, 300, True)
 
@@ -71,11 +69,11 @@ def test_images_of_a_closed_client_end_and_their_ids_may_be_reused():
     own = Subscription([Image(1, 7, end=50)])
     parts.read(own, Subscription())
     parts.leave()
-    assert facts.parts[0]["end_position"] == 50
-    assert facts.parts[0]["left_ns"] > facts.parts[0]["joined_ns"] > 0
+    assert facts.parts[0].end_position == 50
+    assert facts.parts[0].left_ns > facts.parts[0].joined_ns > 0
     other = Image(1, 7, end=90, join_position=60, position=60, is_end_of_stream=True)
     parts.read(Subscription([other]), Subscription([other]))
-    assert [each["join_position"] for each in facts.parts] == [0, 60]
+    assert [each.join_position for each in facts.parts] == [0, 60]
     assert parts.is_over
 
 
@@ -95,7 +93,7 @@ def test_messages_of_the_last_poll_of_a_closed_image_belong_to_its_part():
     """The driver closed the image during a poll: its position stays where the poll began."""
     facts, parts = reading(ends={1: 164})
     parts.read(Subscription([Image(1, 7, end=100, is_closed=True)]), Subscription())
-    assert facts.parts[0]["end_position"] == 164
+    assert facts.parts[0].end_position == 164
 
 
 @dataclass

@@ -195,7 +195,7 @@ def test_a_stream_that_rejoins_continues_with_the_next_driver(tmp_path):
         )
         assert reading.end() is None
     facts = SubscriberFacts.read(chosen.files.subscriber("one").document)
-    first, *_, last = facts.own_parts
+    first, *_, last = facts.parts
     assert (first.eos_seen, last.eos_seen) == (False, True)
     assert first.session_id != last.session_id
     log = expected_log(planned(case)[0].lengths, MTU, TERM_LENGTH)

@@ -48,7 +48,7 @@ def follow(*turns, stop=None):
     copying, facts = Copying(own.STREAM_ID), RecorderFacts(own.STREAM_ID, 1, 2, None)
     archive = ScriptedArchive(copying, *turns)
     copying.follow(archive, facts, stop or Stop())
-    return facts.own_recordings, archive.turns
+    return facts.recordings, archive.turns
 
 
 def test_it_ends_when_the_replication_has_ended_and_the_copy_has_stopped():

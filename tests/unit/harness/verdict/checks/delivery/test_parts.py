@@ -4,7 +4,7 @@ So is an image that joined at a wrong position, and one that was not needed.
 """
 
 import struct
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -130,8 +130,7 @@ class SyntheticParts:
         write_records(files.index, np.array(self.rows, dtype=DELIVERY))
         files.messages.write_bytes(b"".join(self.bytes))
         facts = SubscriberFacts.read(files.document)
-        parts = [asdict(each) for each in self.parts]
-        replace(facts, parts=parts, message_count=len(self.rows)).write(files.document)
+        replace(facts, parts=self.parts, message_count=len(self.rows)).write(files.document)
         document = self.run.folder.host("a").publisher(TRAFFIC).document
         replace(PublisherFacts.read(document), session_id=publisher_session).write(document)
         return delivered_in_parts(Evidence(path), self.run.traffic)
