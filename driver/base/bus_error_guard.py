@@ -109,13 +109,6 @@ def lost_pages_total() -> int:
     return int(total[0])
 
 
-def is_installed() -> bool:
-    """Return whether the SIGBUS handler is installed, so the process survives the loss of mapped
-    pages.
-    """
-    return bool(_handlers)
-
-
 def install() -> None:
     """Install the SIGBUS handler in this process, unless it is already installed.
 

@@ -82,10 +82,6 @@ class ChannelUri:
         params = tuple(item for item in self.params if item[0] not in keys)
         return ChannelUri(self.media, params, self.is_spy)
 
-    def without_spy(self) -> "ChannelUri":
-        """Return a copy of the URI without the spy prefix."""
-        return ChannelUri(self.media, self.params)
-
     def size(self, key: str, minimum: int = 0, maximum: int = I64_MAX) -> int | None:
         """Return the value of a size parameter in bytes, or None if the key is absent."""
         text = self.get(key)

@@ -38,10 +38,8 @@ LOSS = {
 """Environment of a driver that drops 1 % of the DATA frames that it receives. Both drivers drop the
 same frames.
 """
-IDLES = ("yield", "spin", "sleep")
 CLIENTS = ("windtunnel", "pyaeron")
 PYAERON = "pyaeron"
-THREADING_MODES = ("DEDICATED", "SHARED_NETWORK", "SHARED")
 
 
 @dataclass(frozen=True)

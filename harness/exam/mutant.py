@@ -114,11 +114,3 @@ def chosen(mutants: Sequence[Mutant], patterns: Iterable[str]) -> list[Mutant]:
     if not globs:
         return list(mutants)
     return [each for each in mutants if any(fnmatchcase(each.name, glob) for glob in globs)]
-
-
-def by_name(name: str, folder: Path = FOLDER) -> Mutant:
-    """Return the mutant with this name. Raises MutantError if it does not exist."""
-    for each in load_all(folder):
-        if each.name == name:
-            return each
-    raise MutantError(f"no mutant has the name {name!r}; see `windtunnel exam --list`")

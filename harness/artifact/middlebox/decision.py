@@ -37,8 +37,6 @@ ACTIONS: dict[int, str] = {
     READDRESS: "readdress",
 }
 
-LINK_A_TO_B = 0
-LINK_B_TO_A = 1
 LINKS: tuple[str, str] = ("a->b", "b->a")
 """Names of link directions by code, where a and b are the case's first and second host."""
 

@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-MESSAGE_LENGTH_MAX = 16 * 1024 * 1024
 _BATCH = 4096
 _RANDOM_BITS = 53
 
@@ -38,11 +37,6 @@ class MessagePlan:
     @property
     def total_bytes(self) -> int:
         return int(self.lengths.sum())
-
-
-def max_message_length(term_length: int) -> int:
-    """Return the maximum message length of a publication with this term length."""
-    return min(term_length // 8, MESSAGE_LENGTH_MAX)
 
 
 def plan(

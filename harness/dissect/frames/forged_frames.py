@@ -21,7 +21,6 @@ Source = Literal[
     "term_length",
 ]  # fmt: skip
 FILLER = 0xFD
-_FLAGS_UNFRAGMENTED = ("DATA", "PAD", "HEARTBEAT")
 _SOURCES: dict[str, Source] = {
     "session_id": "session_id",
     "stream_id": "stream_id",

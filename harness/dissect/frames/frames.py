@@ -57,9 +57,7 @@ Frames = NDArray[Any]
 FRAME_ALIGNMENT = 32
 HEADER_LENGTH = 8
 DATA_HEADER_LENGTH = 32
-NAK_LENGTH = 28
 SM_LENGTH = 36
-SETUP_LENGTH = 40
 _SHORTEST = np.array([32, 32, 28, 36, 40, 40, 40, 8, 0, 0, 0, 20], dtype=np.int64)
 """Fixed length of each frame type by type code, or 0 if open-source drivers do not use the code."""
 

@@ -92,7 +92,6 @@ ERROR_TEXT_MAX = 1_023
 DATA_LENGTH = layout.DATA.length
 SM_LENGTH = layout.SM.length
 SM_TAGGED_LENGTH = layout.SM_GROUP_TAG.end
-ERR_LENGTH = layout.ERR.length
 RES_ENTRY_MIN = 14
 _LENGTHS = np.array(
     [32, 32, layout.NAK.length, 36, 40, layout.SETUP.length, layout.RTTM.length, 8, 0, 0, 0, 20],

@@ -29,7 +29,6 @@ SCENARIO_IN_CONTAINER = "/scenario"
 WORK_IN_CONTAINER = "/work"
 """Folders of an application in a container of its own."""
 AGENT_MODULE = "windtunnel.harness.orchestrate.labs.host_agent"
-MTU_OPTION = "com.docker.network.driver.mtu"
 
 # `build` and `stop_grace_period` are only for docker compose. The lab creates separate networks.
 _SUPPORTED = {"image", "command", "cap_add", "sysctls", "shm_size", "volumes"}

@@ -28,8 +28,6 @@ from windtunnel.harness.verdict.views.reader_gaps import NEVER_NS
 
 CUT, PAUSE, KILL, PARTITION, IMPAIR = "cut", "pause", "kill", "partition", "impair"
 STEP_CLOCK = "step_clock"
-CUT_TYPES = ("DATA", "SM")
-"""A rule that drops neither of these frame types interrupts no stream."""
 LINKS_MAX = 4
 """Maximum number of link directions that are named."""
 CUTS_MAX = 64

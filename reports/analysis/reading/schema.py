@@ -9,7 +9,6 @@ integers keep their width and sign. The table has no column `position`, because 
 be computed with the stream's SETUP, which may be in another file. `streams.geometry` adds it.
 """
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -153,9 +152,3 @@ def compact_dictionaries(frames: pa.RecordBatch) -> pa.RecordBatch:
 def decode_dictionaries(frames: pa.RecordBatch) -> pa.RecordBatch:
     """Convert the dictionary-encoded strings of a batch to plain strings."""
     return frames.cast(pa.schema([FRAMES.field(name) for name in frames.schema.names]))
-
-
-def describe() -> Iterator[str]:
-    """Yield a one-line description of each column of the frame table."""
-    for column in FRAME_COLUMNS:
-        yield f"{column.name:<20} {column.type!s:<8} {column.description}"

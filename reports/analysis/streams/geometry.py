@@ -108,36 +108,3 @@ def positions_in(
     difference = ((difference + (1 << 31)) & 0xFFFFFFFF) - (1 << 31)
     found: NDArray[np.int64] = difference * geometry.term_length + offsets
     return found
-
-
-def positions(
-    sessions: NDArray[Any], streams: NDArray[Any], terms: NDArray[Any], offsets: NDArray[Any],
-    known: dict[StreamKey, Geometry],
-) -> NDArray[np.int64]:  # fmt: skip
-    """Return the position of each frame's first byte, or -1 if the stream's geometry is unknown.
-
-    All arrays have the same length. A NAK's position is the first missing byte, and a status
-    message's position is the consumption position.
-    """
-    found = np.full(len(sessions), -1, dtype=np.int64)
-    pairs = np.unique(np.stack([sessions, streams]), axis=1)
-    for session, stream in pairs.T:
-        geometry = known.get((int(session), int(stream)))
-        if geometry is None:
-            continue
-        here = (sessions == session) & (streams == stream)
-        found[here] = positions_in(geometry, terms[here], offsets[here])
-    return found
-
-
-def with_position(frames: pa.RecordBatch, known: dict[StreamKey, Geometry]) -> pa.RecordBatch:
-    """Add a column `position` to frames. It is null if a frame has no known position."""
-    has = pc.is_valid(frames["term_id"])
-    sessions, streams, terms, offsets = (
-        pc.fill_null(frames[name], 0).to_numpy(zero_copy_only=False)
-        for name in ("session_id", "stream_id", "term_id", "term_offset")
-    )
-    found = positions(sessions, streams, terms, offsets, known)
-    mask = (found < 0) | ~has.to_numpy(zero_copy_only=False)
-    column = pa.array(found, pa.int64(), mask=mask)
-    return frames.append_column(pa.field("position", pa.int64()), column)

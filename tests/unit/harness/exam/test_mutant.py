@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from windtunnel.harness.exam.mutant import MutantError, by_name, chosen, load_all, load_file
+from windtunnel.harness.exam.mutant import MutantError, chosen, load_all, load_file
 from windtunnel.harness.scenario.loader import load_scenario
 
 SCENARIOS = Path(__file__).resolve().parents[4] / "scenarios"
@@ -86,11 +86,8 @@ def test_patterns_choose_by_name(tmp_path):
     all_three = load_all(tmp_path)
     assert chosen(all_three, []) == all_three
     assert [each.name for each in chosen(all_three, ["nak-*"])] == ["nak-late", "nak-long"]
-    assert by_name("hwm-falls", tmp_path).name == "hwm-falls"
     with pytest.raises(MutantError, match="'sm-\\*'"):
         chosen(all_three, ["nak-*", "sm-*"])
-    with pytest.raises(MutantError, match="'sm'"):
-        by_name("sm", tmp_path)
 
 
 def test_an_unreadable_file_is_refused(tmp_path):

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windtunnel.harness.artifact.run.plan import max_message_length, message_bytes, plan
+from windtunnel.harness.artifact.run.plan import message_bytes, plan
 
 RECORDED = [139, 92, 26, 142, 1, 2326, 407, 5242]
 RECORDED_COUNT = 70691
@@ -48,14 +48,6 @@ def test_each_doubling_is_as_likely_as_any_other():
 def test_an_impossible_plan_is_refused(longest, shortest, total):
     with pytest.raises(ValueError, match="expected"):
         plan(1, "x", total, longest, shortest)
-
-
-@pytest.mark.parametrize(
-    ("term_length", "most"),
-    [(65536, 8192), (1 << 20, 1 << 17), (1 << 27, 1 << 24), (1 << 30, 1 << 24)],
-)
-def test_the_longest_message_depends_on_the_term(term_length, most):
-    assert max_message_length(term_length) == most
 
 
 @given(st.binary(min_size=1, max_size=30), st.integers(0, 200), st.integers(0, 100))

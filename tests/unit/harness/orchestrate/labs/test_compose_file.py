@@ -50,7 +50,7 @@ def test_harness_has_neither_network_nor_capabilities(document):
 
 
 def test_networks_have_room_for_any_frame(document):
-    assert compose_file.network_options(document) == {compose_file.MTU_OPTION: "65535"}
+    assert compose_file.network_options(document) == {"com.docker.network.driver.mtu": "65535"}
 
 
 def test_only_the_kernel_cache_is_shared_between_labs(document):

@@ -12,7 +12,7 @@ from windtunnel.harness.simulator.network.in_flight import (
     IDENTIFICATION,
     SEAL,
 )
-from windtunnel.harness.simulator.output.capture import HEADERS_LENGTH, write_packets
+from windtunnel.harness.simulator.output.capture import write_packets
 from windtunnel.harness.simulator.world.event_log import (
     RECEIVED,
     USED,
@@ -40,7 +40,7 @@ def packet(length, *, is_sealed=False, flipped=None, to="10.0.0.2", number=0):
     out, counts = np.zeros(1 << 16, dtype=np.uint8), np.zeros(2, dtype=np.int64)
     end = write_packets(events.tape, int(events.state[USED]), 1, out, counts)
     assert counts.tolist() == [0, 1]
-    assert end == HEADERS_LENGTH + length
+    assert end == 16 + 14 + 20 + 8 + length  # packet header, Ethernet, IP, UDP
     return out[:end]
 
 
