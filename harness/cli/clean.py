@@ -9,18 +9,14 @@ import click
 
 from windtunnel.harness.artifact.noun_form import noun_for
 from windtunnel.harness.cli import exit_code
+from windtunnel.harness.cli.options import out_option
 from windtunnel.harness.cli.render.table import echo
 
 KEEP_DEFAULT = 10
 
 
 @click.command(short_help="Remove what killed runs left behind, or old run folders.")
-@click.option(
-    "--out",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=Path("runs"),
-    help="Folder that contains the runs.  [default: runs]",
-)
+@out_option("Folder that contains the runs.")
 @click.option(
     "--runs",
     "of_runs",

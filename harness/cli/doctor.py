@@ -7,16 +7,12 @@ from pathlib import Path
 import click
 
 from windtunnel.harness.cli import exit_code
+from windtunnel.harness.cli.options import out_option
 
 
 @click.command(short_help="Check prerequisites and show fallbacks.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-@click.option(
-    "--out",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=Path("runs"),
-    help="Folder for runs. Its free disk space is checked.  [default: runs]",
-)
+@out_option("Folder for runs. Its free disk space is checked.")
 def doctor(as_json: bool, out: Path) -> int:
     """Check the prerequisites of this machine and show the fallback for each missing one.
 

@@ -1,8 +1,12 @@
-"""Parses the values of options that several commands share."""
+"""Options that several commands share, and how their values are parsed."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 import click
+
+_Command = TypeVar("_Command", bound=Callable[..., object])
 
 SEED = click.IntRange(min=0, max=(1 << 63) - 1)
 """The type of options with a seed. The maximum is that of `seeds: root` in a scenario."""
@@ -52,3 +56,27 @@ def name_values(
             raise click.BadParameter(f"expected NAME=VALUE, found {text!r}")
         found[name] = value
     return found
+
+
+def out_option(text: str) -> Callable[[_Command], _Command]:
+    """Return the option --out for a folder of runs."""
+    return click.option(
+        "--out",
+        type=click.Path(file_okay=False, path_type=Path),
+        default=Path("runs"),
+        help=f"{text}  [default: runs]",
+    )
+
+
+payload_option = click.option(
+    "--payload",
+    type=InputFile("a file to send"),
+    metavar="FILE",
+    help="File to send.  [default: an archive of Python's standard library]",
+)
+kernel_option = click.option(
+    "--kernel",
+    type=click.Choice(["host", "uml"]),
+    default="host",
+    help="Kernel to use: this machine's, or User Mode Linux, which has netem.  [default: host]",
+)

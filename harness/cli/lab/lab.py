@@ -16,7 +16,7 @@ from windtunnel.harness.cli import exit_code
 from windtunnel.harness.cli.failure import Failure
 from windtunnel.harness.cli.lab.driver_options import driver_options
 from windtunnel.harness.cli.lab.impairment_options import NONE, impairment_options
-from windtunnel.harness.cli.options import SEED, name_values
+from windtunnel.harness.cli.options import SEED, name_values, out_option
 from windtunnel.harness.cli.render.table import echo
 from windtunnel.harness.cli.render.verdict_text import run_line
 
@@ -97,12 +97,7 @@ def _ends(name: str, link: str) -> list[str]:
     metavar="STREAM:FROM:TO:CHANNEL|all",
     help="A stream of your programs that the verdict judges. Can be repeated. Or `all`.",
 )
-@click.option(
-    "--out",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=Path("runs"),
-    help="Parent folder of the suite folder.  [default: runs]",
-)
+@out_option("Parent folder of the suite folder.")
 @click.option("--seed", type=SEED, default=0, help="Seed of losses.  [default: 0]")
 @driver_options
 @click.option(

@@ -10,7 +10,7 @@ import click
 
 from windtunnel.harness.cli import exit_code
 from windtunnel.harness.cli.failure import Failure, one_line
-from windtunnel.harness.cli.options import SEED
+from windtunnel.harness.cli.options import SEED, kernel_option
 
 if TYPE_CHECKING:
     from windtunnel.harness.artifact.run.calibration import Calibration, Measure
@@ -36,12 +36,7 @@ UML_BUDGET_S = 1_800.0
     show_default=True,
     help="Backend that applies the impairments.",
 )
-@click.option(
-    "--kernel",
-    type=click.Choice(["host", "uml"]),
-    default="host",
-    help="Kernel to use: this machine's, or User Mode Linux, which has netem.  [default: host]",
-)
+@kernel_option
 @click.option("--seed", type=SEED, help="Random seed.  [default: random]")
 @click.option(
     "--scale",

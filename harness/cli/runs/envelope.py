@@ -9,7 +9,7 @@ import click
 from windtunnel.harness.artifact.noun_form import counted
 from windtunnel.harness.cli import exit_code, scenarios
 from windtunnel.harness.cli.failure import one_line
-from windtunnel.harness.cli.options import SEED
+from windtunnel.harness.cli.options import SEED, out_option
 from windtunnel.harness.cli.render.table import echo
 
 if TYPE_CHECKING:
@@ -46,13 +46,7 @@ def _drivers(_: click.Context, __: click.Parameter, value: tuple[str, ...]) -> d
 @click.option(
     "--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Runs in parallel."
 )
-@click.option(
-    "--out",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=Path("runs"),
-    show_default=True,
-    help="Folder for the runs that do not count.",
-)
+@out_option("Folder for the runs that do not count.")
 @click.option(
     "--file",
     type=click.Path(dir_okay=False, path_type=Path),

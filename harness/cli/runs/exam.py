@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from windtunnel.harness.cli import exit_code
-from windtunnel.harness.cli.options import SEED
+from windtunnel.harness.cli.options import SEED, out_option
 
 if TYPE_CHECKING:
     from windtunnel.harness.exam.document import Exam, ExamRun, MutantRow
@@ -62,13 +62,7 @@ COLOURS = {"killed": "green", "survived": "red", "undecided": "yellow"}
     show_default=True,
     help="Number of seeds with which each simulated mutant runs until it is detected.",
 )
-@click.option(
-    "--out",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=Path("runs"),
-    show_default=True,
-    help="Parent folder of the exam folder.",
-)
+@out_option("Parent folder of the exam folder.")
 @click.option("--keep", is_flag=True, help="Also keep the run folders of detected mutants.")
 @click.option("--list", "only_list", is_flag=True, help="List the mutants and exit.")
 @click.option("--json", "as_json", is_flag=True, help="Print the results of the exam as JSON.")

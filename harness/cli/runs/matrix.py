@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from windtunnel.harness.cli import exit_code, scenarios
-from windtunnel.harness.cli.options import SEED, InputFile
+from windtunnel.harness.cli.options import SEED, out_option, payload_option
 from windtunnel.harness.cli.runs.ci_files import ci_options, write_ci_files
 
 if TYPE_CHECKING:
@@ -64,18 +64,8 @@ def _names(_: click.Context, __: click.Parameter, value: str) -> tuple[str, ...]
     type=click.IntRange(min=1, max=64),
     help="Number of parallel runs.  [default: half of the processors]",
 )
-@click.option(
-    "--payload",
-    type=InputFile("a file to send"),
-    metavar="FILE",
-    help="File to send.  [default: an archive of Python's standard library]",
-)
-@click.option(
-    "--out",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=Path("runs"),
-    help="Parent folder of the matrix folder.  [default: runs]",
-)
+@payload_option
+@out_option("Parent folder of the matrix folder.")
 @click.option("--json", "as_json", is_flag=True, help="Print the matrix as one JSON document.")
 @ci_options
 def matrix(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from windtunnel.harness.cli import exit_code
-from windtunnel.harness.cli.options import name_values
+from windtunnel.harness.cli.options import name_values, out_option
 from windtunnel.harness.cli.render.table import echo
 
 if TYPE_CHECKING:
@@ -66,13 +66,7 @@ class Changes:
     metavar="ID=COMMAND",
     help="The command of a program that ran in a lab. Can be repeated.",
 )
-@click.option(
-    "--out",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=Path("runs"),
-    show_default=True,
-    help="Parent folder of the suite folder.",
-)
+@out_option("Parent folder of the suite folder.")
 @click.option(
     "--json",
     "as_json",

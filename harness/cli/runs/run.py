@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from windtunnel.harness.cli import failure, in_kernel, scenarios
-from windtunnel.harness.cli.options import SEED, InputFile, name_values
+from windtunnel.harness.cli.options import (
+    SEED,
+    InputFile,
+    kernel_option,
+    name_values,
+    out_option,
+    payload_option,
+)
 from windtunnel.harness.cli.runs.ci_files import ci_options
 from windtunnel.harness.cli.runs.run_output import print_suite, write_files
 
@@ -36,18 +43,8 @@ if TYPE_CHECKING:
     type=click.IntRange(min=1),
     help="Number of runs of each scenario, with consecutive seeds.  [default: from the scenario]",
 )
-@click.option(
-    "--payload",
-    type=InputFile("a file to send"),
-    metavar="FILE",
-    help="File to send.  [default: an archive of Python's standard library]",
-)
-@click.option(
-    "--out",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=Path("runs"),
-    help="Parent folder of the suite folder.  [default: runs]",
-)
+@payload_option
+@out_option("Parent folder of the suite folder.")
 @click.option(
     "--sabotage",
     metavar="NAME",
@@ -81,12 +78,7 @@ if TYPE_CHECKING:
     help="Set this value of all scenarios: an impairment of all links such as loss=5%, or a path "
     "such as applications.feed.env.RATE=100. Can be repeated.",
 )
-@click.option(
-    "--kernel",
-    type=click.Choice(["host", "uml"]),
-    default="host",
-    help="Kernel to use: this machine's, or User Mode Linux, which has netem.  [default: host]",
-)
+@kernel_option
 @click.option(
     "--publisher",
     metavar="PEER",

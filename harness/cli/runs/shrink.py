@@ -11,6 +11,7 @@ import click
 from windtunnel.harness.artifact.noun_form import noun_for
 from windtunnel.harness.cli import exit_code
 from windtunnel.harness.cli.failure import Failure
+from windtunnel.harness.cli.options import out_option
 from windtunnel.harness.cli.render.table import echo
 from windtunnel.harness.cli.runs.replay import FIDELITIES
 
@@ -50,13 +51,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="Number of runs per smaller scenario, except in sim. The majority decides.",
 )
-@click.option(
-    "--out",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=Path("runs"),
-    show_default=True,
-    help="Parent folder of the result folder.",
-)
+@out_option("Parent folder of the result folder.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def shrink(
     run_dir: Path,
