@@ -11,7 +11,7 @@ from windtunnel.driver.archive.protocol.codes import ErrorCode
 from windtunnel.driver.archive.protocol.responses import RecordingDescriptor
 from windtunnel.driver.archive.settings.archive_settings import ArchiveSettings
 from windtunnel.driver.archive.storage.catalog_writer import CatalogWriter
-from windtunnel.driver.archive.storage.segment_file import file_name, segment_base
+from windtunnel.driver.archive.storage.segment_file import file_name
 from windtunnel.driver.base.clock import Clock
 from windtunnel.driver.base.errors import StorageError
 from windtunnel.driver.client.aeron import Aeron
@@ -63,11 +63,3 @@ class ArchiveResources:
 def client_name(archive_id: int) -> str:
     """Return the name of an archive in the counters of its driver and of other archives."""
     return f"archive archiveId={archive_id}"
-
-
-def base_of(recording: RecordingDescriptor, position: int) -> int:
-    """Return the base position of the segment file that contains a position."""
-    return segment_base(
-        recording.start_position, position, recording.term_buffer_length,
-        recording.segment_file_length,
-    )  # fmt: skip

@@ -11,7 +11,7 @@ Source: archive-protocol 3.12.
 
 import os
 
-from windtunnel.driver.archive.control.archive_resources import ArchiveResources, base_of
+from windtunnel.driver.archive.control.archive_resources import ArchiveResources
 from windtunnel.driver.archive.control.control_session import ControlSession
 from windtunnel.driver.archive.control.request_rejected import RequestRejected
 from windtunnel.driver.archive.protocol.codes import NULL_VALUE, RecordingSignal
@@ -19,6 +19,7 @@ from windtunnel.driver.archive.protocol.requests import MigrateSegmentsRequest
 from windtunnel.driver.archive.protocol.responses import RecordingDescriptor
 from windtunnel.driver.archive.recording.recordings import Recordings
 from windtunnel.driver.archive.recording.segment_deletions import Deletions
+from windtunnel.driver.archive.storage.segment_file import base_of
 from windtunnel.driver.base.errors import StorageError
 
 _EQUAL = {

@@ -13,7 +13,7 @@ Source: archive-protocol 3.10, 3.11.
 import os
 from pathlib import Path
 
-from windtunnel.driver.archive.control.archive_resources import ArchiveResources, base_of
+from windtunnel.driver.archive.control.archive_resources import ArchiveResources
 from windtunnel.driver.archive.control.control_session import ControlSession
 from windtunnel.driver.archive.control.request_rejected import RequestRejected
 from windtunnel.driver.archive.protocol.codes import NULL_VALUE, ErrorCode
@@ -28,7 +28,7 @@ from windtunnel.driver.archive.replay.replays import Replays
 from windtunnel.driver.archive.storage.catalog_entry import RecordingState
 from windtunnel.driver.archive.storage.frame_position import is_frame_at
 from windtunnel.driver.archive.storage.frame_walk import SegmentReader
-from windtunnel.driver.archive.storage.segment_file import files_between, files_of
+from windtunnel.driver.archive.storage.segment_file import base_of, files_between, files_of
 from windtunnel.driver.base.errors import StorageError
 from windtunnel.driver.wire.data import ALIGNMENT
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from windtunnel.driver.archive.control.archive_resources import ArchiveResources, base_of
+from windtunnel.driver.archive.control.archive_resources import ArchiveResources
 from windtunnel.driver.archive.control.control_session import ControlSession
 from windtunnel.driver.archive.control.request_rejected import RequestRejected
 from windtunnel.driver.archive.protocol.requests import (
@@ -29,7 +29,7 @@ from windtunnel.driver.archive.recording.segment_deletions import Deletions
 from windtunnel.driver.archive.replay.replays import Replays
 from windtunnel.driver.archive.storage.frame_position import matches_position
 from windtunnel.driver.archive.storage.frame_walk import CHUNK_LENGTH, SegmentReader
-from windtunnel.driver.archive.storage.segment_file import files_between, files_of
+from windtunnel.driver.archive.storage.segment_file import base_of, files_between, files_of
 from windtunnel.driver.wire.data import ALIGNMENT
 
 

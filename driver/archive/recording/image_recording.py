@@ -12,7 +12,7 @@ and stops at its start position. Source: archive-protocol 3.1, 3.3, 5.1.
 from collections.abc import Mapping
 from dataclasses import replace
 
-from windtunnel.driver.archive.control.archive_resources import ArchiveResources, base_of
+from windtunnel.driver.archive.control.archive_resources import ArchiveResources
 from windtunnel.driver.archive.control.request_rejected import RequestRejected, code_of
 from windtunnel.driver.archive.protocol.codes import NULL_VALUE, ErrorCode, RecordingSignal
 from windtunnel.driver.archive.protocol.responses import RecordingDescriptor
@@ -27,7 +27,7 @@ from windtunnel.driver.archive.recording.recording_session import RecordingSessi
 from windtunnel.driver.archive.recording.segment_deletions import Deletions
 from windtunnel.driver.archive.recording.segment_writer import SegmentWriter, WriteOptions
 from windtunnel.driver.archive.storage.frame_walk import SegmentReader
-from windtunnel.driver.archive.storage.segment_file import SegmentFile, files_of
+from windtunnel.driver.archive.storage.segment_file import SegmentFile, base_of, files_of
 from windtunnel.driver.base.errors import DriverError, StorageError
 from windtunnel.driver.client.image.image import Image
 from windtunnel.driver.client.publication.exclusive_publication import ExclusivePublication

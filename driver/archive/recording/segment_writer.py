@@ -21,7 +21,7 @@ import numpy as np
 from windtunnel.driver.archive.protocol.responses import RecordingDescriptor
 from windtunnel.driver.archive.storage.checksum import Checksum
 from windtunnel.driver.archive.storage.frame_walk import HEADER_LENGTH, put_checksums
-from windtunnel.driver.archive.storage.segment_file import file_name, segment_base
+from windtunnel.driver.archive.storage.segment_file import base_of, file_name
 from windtunnel.driver.archive.storage.sync import SyncLevel, sync_directory, sync_file, write_all
 from windtunnel.driver.base.errors import StorageError
 from windtunnel.driver.base.regular_file import open_regular
@@ -73,10 +73,7 @@ class SegmentWriter:
         self._options = options or WriteOptions()
         # Checksums are written into a copy, because the block belongs to the image.
         self._scratch = np.empty(0, dtype=np.uint8)
-        self._base = segment_base(
-            descriptor.start_position, position, descriptor.term_buffer_length,
-            descriptor.segment_file_length,
-        )  # fmt: skip
+        self._base = base_of(descriptor, position)
         self._file = -1
         self._open(is_new=is_new)
         try:

@@ -27,7 +27,7 @@ from windtunnel.driver.archive.storage.frame_walk import (
     frame_fault,
     is_checksum_right,
 )
-from windtunnel.driver.archive.storage.segment_file import file_name, segment_base
+from windtunnel.driver.archive.storage.segment_file import base_of, file_name
 from windtunnel.driver.base.arith import align, bits_to_shift, wrap_i32
 from windtunnel.driver.base.atomics import get_i64, put_i32
 from windtunnel.driver.base.errors import StorageError
@@ -136,10 +136,7 @@ class RecordingReader:
 
     def _open(self) -> SegmentReader:
         descriptor = self._descriptor
-        base = segment_base(
-            descriptor.start_position, self.position, descriptor.term_buffer_length,
-            descriptor.segment_file_length,
-        )  # fmt: skip
+        base = base_of(descriptor, self.position)
         return SegmentReader(self._directory / file_name(descriptor.recording_id, base), base)
 
     def block(self, space: Space, end: int, limit: int, session_id: int, stream_id: int) -> Block:

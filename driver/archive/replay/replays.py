@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 
 from windtunnel.driver.archive.control import retained_channel
-from windtunnel.driver.archive.control.archive_resources import ArchiveResources, base_of
+from windtunnel.driver.archive.control.archive_resources import ArchiveResources
 from windtunnel.driver.archive.control.control_session import ControlSession
 from windtunnel.driver.archive.control.replay_tokens import ReplayTokens
 from windtunnel.driver.archive.control.request_rejected import RequestRejected
@@ -39,6 +39,7 @@ from windtunnel.driver.archive.replay.replay_run import (
 )
 from windtunnel.driver.archive.replay.replayer import Replayer
 from windtunnel.driver.archive.storage.frame_position import term_id_at
+from windtunnel.driver.archive.storage.segment_file import base_of
 from windtunnel.driver.base.errors import ConfigurationError
 from windtunnel.driver.channel import uri, uri_param
 from windtunnel.driver.client.errors import ClientError, RegistrationError

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from windtunnel.driver.archive.protocol.responses import RecordingDescriptor
 from windtunnel.driver.base.errors import StorageError
 from windtunnel.driver.base.regular_file import truncate_regular
 
@@ -47,10 +48,11 @@ def term_base(start_position: int, term_length: int) -> int:
     return start_position - start_position % term_length
 
 
-def segment_base(start_position: int, position: int, term_length: int, segment_length: int) -> int:
+def base_of(recording: RecordingDescriptor, position: int) -> int:
     """Return the base position of the segment file that contains a position."""
-    first = term_base(start_position, term_length)
-    return first + (position - first) // segment_length * segment_length
+    first = term_base(recording.start_position, recording.term_buffer_length)
+    length = recording.segment_file_length
+    return first + (position - first) // length * length
 
 
 def file_name(recording_id: int, base: int) -> str:

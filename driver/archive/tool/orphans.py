@@ -10,7 +10,7 @@ from pathlib import Path
 from windtunnel.driver.archive.protocol.codes import NULL_VALUE
 from windtunnel.driver.archive.protocol.responses import RecordingDescriptor
 from windtunnel.driver.archive.storage.catalog_entry import CatalogEntry
-from windtunnel.driver.archive.storage.segment_file import SUFFIX, names, parse_name, segment_base
+from windtunnel.driver.archive.storage.segment_file import SUFFIX, base_of, names, parse_name
 
 
 def orphans(directory: Path, entries: list[CatalogEntry]) -> list[Path]:
@@ -37,17 +37,8 @@ def _is_orphan(path: Path, by_id: dict[int, RecordingDescriptor]) -> bool:
     descriptor = by_id.get(segment.recording_id)
     if descriptor is None:
         return False
-    first = _base(descriptor, descriptor.start_position)
+    first = base_of(descriptor, descriptor.start_position)
     if segment.base < first:
         return True
     stop = descriptor.stop_position
-    return stop != NULL_VALUE and segment.base > _base(descriptor, stop)
-
-
-def _base(descriptor: RecordingDescriptor, position: int) -> int:
-    return segment_base(
-        descriptor.start_position,
-        position,
-        descriptor.term_buffer_length,
-        descriptor.segment_file_length,
-    )
+    return stop != NULL_VALUE and segment.base > base_of(descriptor, stop)

@@ -19,7 +19,7 @@ from windtunnel.driver.archive.storage.catalog_writer import CatalogWriter
 from windtunnel.driver.archive.storage.checksum import Checksum
 from windtunnel.driver.archive.storage.frame_walk import SegmentReader
 from windtunnel.driver.archive.storage.recovery import first_offset, recovered_stop
-from windtunnel.driver.archive.storage.segment_file import SegmentFile, segment_base
+from windtunnel.driver.archive.storage.segment_file import SegmentFile, base_of
 from windtunnel.driver.base.errors import StorageError
 from windtunnel.driver.base.regular_file import truncate_regular
 from windtunnel.driver.wire.data import ALIGNMENT
@@ -115,29 +115,20 @@ def _require_positions(descriptor: RecordingDescriptor) -> None:
         )
 
 
-def _base(descriptor: RecordingDescriptor, position: int) -> int:
-    return segment_base(
-        descriptor.start_position,
-        position,
-        descriptor.term_buffer_length,
-        descriptor.segment_file_length,
-    )
-
-
 def _own_segments(
     descriptor: RecordingDescriptor, segments: list[SegmentFile]
 ) -> list[SegmentFile]:
     """Return the segment files between a recording's start position and its stop position."""
-    first = _base(descriptor, descriptor.start_position)
+    first = base_of(descriptor, descriptor.start_position)
     last = segments[-1].base if segments else first
     if descriptor.stop_position != NULL_VALUE:
-        last = _base(descriptor, descriptor.stop_position)
+        last = base_of(descriptor, descriptor.stop_position)
     return [segment for segment in segments if first <= segment.base <= last]
 
 
 def _require_all(descriptor: RecordingDescriptor, own: list[SegmentFile]) -> None:
     """Raise _InvalidRecording if a file between the start and the stop position is missing."""
-    base = _base(descriptor, descriptor.start_position)
+    base = base_of(descriptor, descriptor.start_position)
     end = descriptor.stop_position
     if end == NULL_VALUE:
         end = own[-1].base + 1 if own else descriptor.start_position
@@ -193,7 +184,7 @@ def repair(catalog: CatalogWriter, entry: CatalogEntry, verdict: Verdict, now_ms
 
 def _zero_from(directory: Path, descriptor: RecordingDescriptor, position: int) -> None:
     """Fill a segment file with zeros from a position to its end."""
-    base = _base(descriptor, position)
+    base = base_of(descriptor, position)
     path = directory / f"{descriptor.recording_id}-{base}.rec"
     try:
         truncate_regular(path, position - base, descriptor.segment_file_length)

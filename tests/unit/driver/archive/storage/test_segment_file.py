@@ -1,6 +1,7 @@
 """Names of segment files and their positions."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -11,9 +12,15 @@ from windtunnel.driver.archive.storage import segment_file
 from windtunnel.driver.base.errors import StorageError
 
 
+def recording(start, term_length, segment_length):
+    return SimpleNamespace(
+        start_position=start, term_buffer_length=term_length, segment_file_length=segment_length
+    )
+
+
 def test_bases_start_at_the_term_of_the_start_position():
     def base(position):
-        return segment_file.segment_base(66_560, position, 65_536, 131_072)
+        return segment_file.base_of(recording(66_560, 65_536, 131_072), position)
 
     assert base(66_560) == 65_536
     assert base(196_607) == 65_536
@@ -25,7 +32,7 @@ def test_bases_start_at_the_term_of_the_start_position():
 def test_any_position_is_within_the_segment_of_its_base(start, ahead, term_bits, more_bits):
     term, segment = 1 << term_bits, 1 << (term_bits + more_bits)
     start -= start % 32
-    base = segment_file.segment_base(start, start + ahead, term, segment)
+    base = segment_file.base_of(recording(start, term, segment), start + ahead)
     assert base <= start + ahead < base + segment
     assert (base - segment_file.term_base(start, term)) % segment == 0
     assert segment_file.term_base(start, term) <= start
