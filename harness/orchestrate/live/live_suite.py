@@ -13,7 +13,7 @@ from windtunnel.harness.artifact.run_dir import new_suite_id
 from windtunnel.harness.orchestrate.cancel import Cancellation, Cancelled
 from windtunnel.harness.orchestrate.event import RunEvent
 from windtunnel.harness.orchestrate.fidelity import COMPOSE, NETNS, Fidelity
-from windtunnel.harness.orchestrate.lab import Lab, LabError
+from windtunnel.harness.orchestrate.lab import LabError
 from windtunnel.harness.orchestrate.labs import labs
 from windtunnel.harness.orchestrate.live.line_channel import ChannelClosed
 from windtunnel.harness.orchestrate.live.live_run import Channel, LiveRun
@@ -69,9 +69,8 @@ def run_lab(channel: Channel, options: Mapping[str, Any]) -> LabEnd:
     spec = suite.spec(PlannedRun(scenario, file, scenario.seeds.root))
     results: list[RunResult] = []
 
-    def begin(run_spec: RunSpec, emit: Emit) -> tuple[Lab, Run]:
-        lab = make_lab(run_spec)
-        return lab, LiveRun(run_spec, lab, emit, channel, options)
+    def begin(run_spec: RunSpec, emit: Emit) -> Run:
+        return LiveRun(run_spec, make_lab(run_spec), emit, channel, options)
 
     def on_result(result: RunResult) -> None:
         suite.record(spec, result)

@@ -49,14 +49,13 @@ class RunResult:
     ended_ns: int
 
 
-Begin = Callable[[RunSpec, Emit], tuple[Lab, Run]]
-"""A function that takes a specification and returns a lab that is not up yet, and a run."""
+Begin = Callable[[RunSpec, Emit], Run]
+"""A function that takes a specification and returns a run, whose lab is not up yet."""
 
 
-def begin_isolated(spec: RunSpec, emit: Emit) -> tuple[Lab, Run]:
-    """Create a lab and a run that are independent of all other runs."""
-    lab = make_lab(spec)
-    return lab, (SimulatedRun if spec.fidelity == SIM else Run)(spec, lab, emit)
+def begin_isolated(spec: RunSpec, emit: Emit) -> Run:
+    """Create a run with a lab of its own, which are independent of all other runs."""
+    return (SimulatedRun if spec.fidelity == SIM else Run)(spec, make_lab(spec), emit)
 
 
 def execute_run(
@@ -91,7 +90,7 @@ def _execute(spec: RunSpec, emit: Emit, cancellation: Cancellation, begin: Begin
     """Execute the phases of a run. Always write the manifest and remove the lab. Returns whether
     the run is supported.
     """
-    lab, run = begin(spec, emit)
+    run = begin(spec, emit)
     is_fast = True
     try:
         if spec.fidelity not in spec.scenario.fidelity:
@@ -124,7 +123,7 @@ def _execute(spec: RunSpec, emit: Emit, cancellation: Cancellation, begin: Begin
         raise
     finally:
         with cancellation.shielded():
-            _tidy_up(run, lab, is_fast=is_fast)
+            _tidy_up(run, is_fast=is_fast)
     return not run.manifest.unsupported
 
 
@@ -172,7 +171,7 @@ def make_lab(spec: RunSpec) -> Lab:
     return labs.make(spec.fidelity, network, records=spec.runs / RECORDS, runs=spec.runs)
 
 
-def _tidy_up(run: Run, lab: Lab, *, is_fast: bool) -> None:
+def _tidy_up(run: Run, *, is_fast: bool) -> None:
     """Collect the evidence, remove the lab and write the manifest, even if one of these steps
     fails.
     """

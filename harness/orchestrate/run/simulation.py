@@ -71,9 +71,12 @@ class SimulatedRun(Run):
                     f"{host} has {tested}"
                 )
         self._phase("prepare", self._prepare)
-        self._phase("lab", self.lab.up)
+        self._phase("lab", self._up)
         forget_turn(self._memory)
         self._phase(TRAFFIC, self._simulate)
+
+    def _up(self) -> None:
+        self.lab.up()
 
     @property
     def real_hosts(self) -> list[str]:

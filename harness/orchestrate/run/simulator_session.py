@@ -12,13 +12,12 @@ from __future__ import annotations
 
 import socket
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from multiprocessing.connection import Connection
-from pathlib import Path
 
 from windtunnel.harness.artifact.run.simulation import SUBJECT_FAILED
 from windtunnel.harness.installation import ROOT
-from windtunnel.harness.orchestrate.lab import MID, Lab, LabError, LabProcess
+from windtunnel.harness.orchestrate.lab import MID, Lab
 from windtunnel.harness.orchestrate.labs.namespaces import environment
 from windtunnel.harness.orchestrate.processes.process import HelperProcess, tail_of
 from windtunnel.harness.orchestrate.processes.watch import RunFailed
@@ -52,10 +51,9 @@ class SimulatorSession:
         self._end()
         self.lab.down()
 
-    def begin(self, spec: RunSpec, emit: Emit) -> tuple[Lab, Run]:
-        """Return a lab and a run that use the session's simulator process."""
-        lab = _BorrowedLab(self.lab)
-        return lab, _SessionRun(spec, lab, emit, self)
+    def begin(self, spec: RunSpec, emit: Emit) -> Run:
+        """Return a run that uses the session's lab and simulator process."""
+        return _SessionRun(spec, self.lab, emit, self)
 
     def simulate(self, spec: RunSpec, limit_s: float, real: Sequence[str]) -> int:
         """Simulate the traffic of a run, and return the exit code.
@@ -114,11 +112,19 @@ class SimulatorSession:
 
 
 class _SessionRun(SimulatedRun):
-    """A run whose traffic is simulated by a session's process."""
+    """A run whose traffic is simulated by a session's process, and which leaves its lab in place
+    for the next run.
+    """
 
     def __init__(self, spec: RunSpec, lab: Lab, emit: Emit, session: SimulatorSession) -> None:
         super().__init__(spec, lab, emit)
         self._session = session
+
+    def _up(self) -> None:
+        """Do nothing, because the lab is already up."""
+
+    def take_down(self) -> None:
+        self._phase("down", lambda: None)
 
     def _simulate(self) -> None:
         limit_s = READY_TIMEOUT_S + SLOWNESS_MAX * self.spec.scenario.budget.wall_ns / 1e9
@@ -129,50 +135,3 @@ class _SessionRun(SimulatedRun):
 
 def _last_log_line(spec: RunSpec) -> str:
     return tail_of(spec.folder.simulator_log, 1)
-
-
-class _BorrowedLab:
-    """A wrapper around the lab of a session, which leaves the lab in place when a run ends.
-    Implements `Lab`.
-    """
-
-    def __init__(self, lab: Lab) -> None:
-        self._lab = lab
-        self.name = lab.name
-
-    def up(self) -> None:
-        """Do nothing, because the lab is already up."""
-
-    def down(self) -> None:
-        """Do nothing, because the next run uses the lab."""
-
-    def address(self, host: str) -> str:
-        return self._lab.address(host)
-
-    def interface(self, host: str) -> str:
-        return self._lab.interface(host)
-
-    def mid_interfaces(self) -> tuple[str, ...]:
-        return self._lab.mid_interfaces()
-
-    def python(self, place: str) -> str:
-        return self._lab.python(place)
-
-    def shared_memory(self, host: str) -> str:
-        return self._lab.shared_memory(host)
-
-    def spawn(
-        self,
-        place: str,
-        argv: Sequence[str],
-        *,
-        env: Mapping[str, str] | None = None,
-        log: Path,
-    ) -> LabProcess:
-        raise LabError(f"{place}: a run in a simulator session cannot start processes")
-
-    def path(self, path: Path) -> str:
-        return self._lab.path(path)
-
-    def read(self, place: str, path: str) -> bytes:
-        return self._lab.read(place, path)
