@@ -203,8 +203,8 @@ def _netem() -> Fact:
     release = platform.release()
     modules = Path("/lib/modules") / release
     loaded = Path("/sys/module/sch_netem").exists()
-    built_in = _mentions(modules / "modules.builtin", "sch_netem")
-    loadable = _mentions(modules / "modules.dep", "sch_netem")
+    built_in = _mentions_netem(modules / "modules.builtin")
+    loadable = _mentions_netem(modules / "modules.dep")
     has = loaded or built_in or loadable
     detail = (
         "loaded"
@@ -232,9 +232,9 @@ def _uml() -> Fact:
     return Fact("User Mode Linux", has, detail, "--backend relay", purpose)
 
 
-def _mentions(path: Path, word: str) -> bool:
+def _mentions_netem(path: Path) -> bool:
     try:
-        return word in path.read_text(errors="replace")
+        return "sch_netem" in path.read_text(errors="replace")
     except OSError:
         return False
 

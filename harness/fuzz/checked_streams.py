@@ -51,12 +51,11 @@ _ADDRESS = re.compile(r"(?:endpoint|control)=\[?([0-9a-f.:]+?)\]?:(\d+)")
 class CheckedStreams:
     """Two clients of an attacked driver: one has the checked streams, one the attacked ones."""
 
-    def __init__(self, directory: Path, kinds: tuple[Kind, ...] = NETWORK_KINDS) -> None:
-        self.kinds = kinds
+    def __init__(self, directory: Path) -> None:
         self.errors: list[Exception] = []
         self.clients = [self._connect(directory) for _ in range(2)]
-        self.first_port = free_ports((1 + PORT_BLOCKS) * PORTS_PER_STREAM * len(kinds))[0]
-        self._first_attacked = len(kinds)
+        self.first_port = free_ports((1 + PORT_BLOCKS) * PORTS_PER_STREAM * len(NETWORK_KINDS))[0]
+        self._first_attacked = len(NETWORK_KINDS)
         self.checked: list[Stream] = []
         self.attacked: list[Stream] = []
 
@@ -78,16 +77,16 @@ class CheckedStreams:
         """Open the checked streams, which are not attacked and must stay intact."""
         self.checked = [
             self._open(self.clients[0], kind, number, 1_000 + number)
-            for number, kind in enumerate(self.kinds)
+            for number, kind in enumerate(NETWORK_KINDS)
         ]
 
     def open_attacked(self, epoch: int) -> None:
         """Open the streams that are attacked in this epoch."""
         first = 1_000_000 + 1_000 * (epoch % 1_000)
-        self._first_attacked = len(self.kinds) * (1 + epoch % PORT_BLOCKS)
+        self._first_attacked = len(NETWORK_KINDS) * (1 + epoch % PORT_BLOCKS)
         self.attacked = [
             self._open(self.clients[1], kind, self._first_attacked + number, first + number)
-            for number, kind in enumerate(self.kinds)
+            for number, kind in enumerate(NETWORK_KINDS)
         ]
 
     def _open(self, aeron: Aeron, kind: Kind, number: int, session_id: int) -> Stream:

@@ -30,13 +30,11 @@ FINDINGS = "findings"
 """The scenario folder that shows defects of drivers."""
 
 
-def load_runnable(file: Path, receive: Mapping[str, str] = UNCHANGED) -> Scenario:
+def load_runnable(file: Path) -> Scenario:
     """Read a scenario that can be run and judged. Raises ScenarioError with all problems. Returns
     the first variant if the scenario has a sweep.
-
-    `receive` contains channel parameters, which override those of all subscriptions.
     """
-    return load_all_runnable(file, receive)[0].scenario
+    return load_all_runnable(file)[0].scenario
 
 
 def load_all_runnable(
@@ -44,7 +42,9 @@ def load_all_runnable(
     receive: Mapping[str, str] = UNCHANGED,
     settings: Mapping[str, str] = UNCHANGED,
 ) -> list[LoadedScenario]:
-    """Read all variants of a scenario. `settings` are values to set, by name."""
+    """Read all variants of a scenario. `receive` contains channel parameters, which override those
+    of all subscriptions. `settings` are values to set, by name.
+    """
     loaded = load_variants(file, lambda found: _problems(_with_receive(found, receive)), settings)
     return [replace(each, scenario=_with_receive(each.scenario, receive)) for each in loaded]
 

@@ -307,7 +307,7 @@ def _without_copies(
     sent, copies = passages[:1], []
     for earlier, passage in pairwise(passages):
         attempt = lost + len(sent)
-        is_copy = attempt > naks.rounds(position, 0, passage.time_ns)
+        is_copy = attempt > naks.rounds(position, passage.time_ns)
         if earlier.identification and passage.identification:
             is_copy = earlier.identification == passage.identification
         if is_copy:

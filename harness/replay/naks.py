@@ -51,15 +51,15 @@ class Naks:
         self.round_trip_ns = self._round_trip_ns(stream)
         """Shortest time from a frame that reveals a gap to the NAK for the gap, or 0 if unknown."""
 
-    def rounds(self, position: int, after_ns: int, until_ns: int) -> int:
-        """Count how often a retransmission of a position was requested between two times.
+    def rounds(self, position: int, until_ns: int) -> int:
+        """Count how often a retransmission of a position was requested until a time.
 
         NAKs that follow each other within half the usual time until the retransmission count as
         one. A NAK that was sent just before the retransmission arrived cannot have caused it, and
         does not count. In a multicast group, NAKs may come from several members, so all of them
         count as one.
         """
-        causes = self._causes(self._times(position, after_ns, until_ns), until_ns)
+        causes = self._causes(self._times(position, 0, until_ns), until_ns)
         return min(1, len(causes)) if self._in_group else self._separate(causes)
 
     def losses(self, position: int, until_ns: int) -> int:

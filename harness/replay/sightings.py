@@ -34,6 +34,7 @@ from windtunnel.harness.dissect.capture.capture_stream import (
     CaptureStream,
     Reading,
 )
+from windtunnel.harness.dissect.frames.flow import wrap_i32
 
 FRAMES_MAX = 20_000_000
 """Maximum number of frames in a capture. Their records must fit in an ordinary machine's memory."""
@@ -333,23 +334,16 @@ def _geometry(frames: NDArray[Any], setups: NDArray[Any]) -> tuple[int, int, int
     longest = int(ends.max())
     length = max(TERM_LENGTH_MIN, 1 << (longest - 1).bit_length())
     first = int(frames["term_id"][0])
-    terms = _wrapped(frames["term_id"] - first)
+    terms = wrap_i32(frames["term_id"] - first)
     mtu = max(
         DEFAULT_MTU,
         (int(frames["frame_length"][frames["frame_type"] == DATA].max(initial=0)) + 31) & ~31,
     )
-    return int(_wrapped(np.array([first + int(terms.min())]))[0]), length, mtu
+    return int(wrap_i32(np.array([first + int(terms.min())]))[0]), length, mtu
 
 
 def _positions(frames: NDArray[Any], initial: int, term_length: int) -> NDArray[np.int64]:
     found: NDArray[np.int64] = (
-        _wrapped(frames["term_id"] - initial) * term_length + frames["term_offset"]
+        wrap_i32(frames["term_id"] - initial) * term_length + frames["term_offset"]
     )
-    return found
-
-
-def _wrapped(differences: NDArray[Any]) -> NDArray[np.int64]:
-    """Wrap differences of term ids to signed 32-bit integers."""
-    half = _TERM_SPACE // 2
-    found: NDArray[np.int64] = (differences + half) % _TERM_SPACE - half
     return found

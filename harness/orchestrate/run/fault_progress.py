@@ -29,9 +29,7 @@ class FaultCounts:
 
     def __init__(self, folder: RunDir, hosts: Iterable[str]) -> None:
         self._decisions = _RecordReader(folder.decisions, DECISION)
-        self._counters = [
-            _CounterReader(folder.host(host).counter_samples, RETRANSMITS_SENT) for host in hosts
-        ]
+        self._counters = [_RetransmitReader(folder.host(host).counter_samples) for host in hosts]
         self.drop_count: int | None = None
         self.retransmit_count: int | None = None
 
@@ -49,14 +47,13 @@ class FaultCounts:
         self.retransmit_count = sum(known) if known else None
 
 
-class _CounterReader:
-    """Reads a system counter of a host's driver, and adds the final counts of drivers that were
-    killed earlier.
+class _RetransmitReader:
+    """Reads how many retransmits a host's driver has sent, and adds the final counts of drivers
+    that were killed earlier.
     """
 
-    def __init__(self, path: Path, counter_id: int) -> None:
+    def __init__(self, path: Path) -> None:
         self._samples = _RecordReader(path, COUNTER_SAMPLE)
-        self._counter_id = counter_id
         self._generation = 0
         self._earlier = 0
         self._value: int | None = None
@@ -74,7 +71,7 @@ class _CounterReader:
             self._earlier += self._value or 0
             self._value = 0
         mine = (samples["type_id"] == SYSTEM_COUNTER_TYPE) & (
-            samples["counter_id"] == self._counter_id
+            samples["counter_id"] == RETRANSMITS_SENT
         )
         if mine.any():
             self._value = int(samples["value"][mine][-1])

@@ -175,7 +175,7 @@ class CheckedImage:
         seen = CncSight("the lab has not looked for cnc.dat")
         while time.monotonic() < late_s:
             seen = self._newest(seen)
-            self._require_alive("start")
+            self._require_alive()
             if not seen.problem and (minor := seen.version >> 8) < CNC_MINOR_MIN:
                 raise Broken("cnc", f"a cnc.dat of version 0.{minor}")
             if not seen.problem and seen.heartbeat_ms != 0:
@@ -188,7 +188,7 @@ class CheckedImage:
         """Wait until the heartbeat has advanced. Raises Broken if it does not."""
         first_ms, late_s = seen.heartbeat_ms, time.monotonic() + HEARTBEAT_WITHIN_S
         while seen.heartbeat_ms <= first_ms:
-            self._require_alive("start")
+            self._require_alive()
             if time.monotonic() > late_s:
                 text = f"none since {first_ms} ms, after {HEARTBEAT_WITHIN_S:g} s"
                 raise Broken("heartbeat", seen.problem or f"{text}{self._log_text()}")
@@ -217,11 +217,11 @@ class CheckedImage:
         if code != UNSUPPORTED_EXIT_CODE or self._driver.problem()[0]:
             raise Broken("not-supported", self._end_text(code))
 
-    def _require_alive(self, step: str) -> None:
+    def _require_alive(self) -> None:
         code = self._driver.poll()
         # The engine may take long to end what has a problem.
         if code is not None or self._driver.problem()[0]:
-            raise Broken(step, self._end_text(code or 0))
+            raise Broken("start", self._end_text(code or 0))
 
     def _end_text(self, code: int) -> str:
         problem, text = self._driver.problem()

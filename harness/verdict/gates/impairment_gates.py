@@ -269,9 +269,9 @@ def _counts(
     return found
 
 
-def loss_interval(loss: LossCase, trials: int, confidence: float = CONFIDENCE) -> tuple[int, int]:
+def loss_interval(loss: LossCase, trials: int) -> tuple[int, int]:
     """Return the plausible range of losses in a given number of packets."""
-    return chain_counts.interval(loss.chain, trials, confidence)
+    return chain_counts.interval(loss.chain, trials, CONFIDENCE)
 
 
 def min_loss_trials(loss: LossCase) -> int:
