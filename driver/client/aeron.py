@@ -19,7 +19,6 @@ from typing import Self, TypeVar
 from windtunnel.driver.base import bus_error_guard, system
 from windtunnel.driver.base.clock import Clock, SystemClock
 from windtunnel.driver.client.conductor.conductor import ClientConductor
-from windtunnel.driver.client.conductor.registrar import Registrar
 from windtunnel.driver.client.conductor.resource_factory import ResourceFactory
 from windtunnel.driver.client.context import ClientContext, from_environment
 from windtunnel.driver.client.errors import ClientTerminatedError, DriverTimeoutError
@@ -65,7 +64,7 @@ class Aeron(ResourceFactory):
         self.context = context.conclude()
         clock = clock or SystemClock()
         conductor = ClientConductor(context, map_cnc_file(context, clock), clock)
-        super().__init__(conductor, Registrar(conductor))
+        super().__init__(conductor)
         self.counters: CountersReader = conductor.counters
         """Reader of the driver's counters, with their current values."""
         callbacks = conductor.commands.callbacks

@@ -1,8 +1,8 @@
 """Sends the commands that add publications, subscriptions and counters, and creates these objects
 when the driver responds.
 
-Each `request_*` returns the registration id immediately. `CommandChannel.wait` waits for the
-resource; `ClientConductor.resource` returns it if it exists.
+Each method returns the registration id immediately. `CommandChannel.wait` waits for the resource;
+`ClientConductor.resource` returns it if it exists.
 """
 
 from pathlib import Path
@@ -39,13 +39,24 @@ from windtunnel.driver.command.subscription import (
 
 
 class Registrar:
-    """Adds publications, subscriptions and counters for a client."""
+    """Base class of `Aeron` with the methods that do not wait for the driver's response."""
 
     def __init__(self, conductor: ClientConductor) -> None:
         self._conductor = conductor
 
-    def request_publication(self, channel: str, stream_id: int, *, is_exclusive: bool) -> int:
-        """Send the command to add a concurrent or an exclusive publication."""
+    def async_add_publication(self, channel: str, stream_id: int) -> int:
+        """Send the command to add a concurrent publication, without waiting for the response.
+        Returns the registration id.
+        """
+        return self._add_publication(channel, stream_id, is_exclusive=False)
+
+    def async_add_exclusive_publication(self, channel: str, stream_id: int) -> int:
+        """Send the command to add an exclusive publication, without waiting for the response.
+        Returns the registration id.
+        """
+        return self._add_publication(channel, stream_id, is_exclusive=True)
+
+    def _add_publication(self, channel: str, stream_id: int, *, is_exclusive: bool) -> int:
         _check_stream(channel, stream_id)
         conductor, client_id = self._conductor, self._conductor.commands.client_id
         command = AddExclusivePublication if is_exclusive else AddPublication
@@ -73,15 +84,16 @@ class Registrar:
             ),
         )
 
-    def request_subscription(
+    def async_add_subscription(
         self,
         channel: str,
         stream_id: int,
-        on_available_image: AvailableImageHandler | None,
-        on_unavailable_image: UnavailableImageHandler | None,
+        *,
+        on_available_image: AvailableImageHandler | None = None,
+        on_unavailable_image: UnavailableImageHandler | None = None,
     ) -> int:
-        """Send the command to add a subscription. The subscription's first images can become
-        available immediately after the response.
+        """Send the command to add a subscription, without waiting for the response. Returns the
+        registration id.
         """
         _check_stream(channel, stream_id)
         conductor, client_id = self._conductor, self._conductor.commands.client_id
@@ -107,10 +119,10 @@ class Registrar:
             lambda correlation_id, late_id: RemoveSubscription(client_id, correlation_id, late_id),
         )
 
-    def request_counter(self, type_id: int, key: bytes, label: str) -> int:
-        """Send the command to add a counter that is freed when this client closes.
-
-        Raises ValueError if the key or the label is too long."""
+    def async_add_counter(self, type_id: int, key: bytes = b"", label: str = "") -> int:
+        """Send the command to add a counter, without waiting for the response. Returns the
+        registration id.
+        """
         _check_counter(type_id, key, label)
         conductor, client_id = self._conductor, self._conductor.commands.client_id
 
@@ -123,14 +135,11 @@ class Registrar:
             lambda correlation_id, late_id: RemoveCounter(client_id, correlation_id, late_id),
         )
 
-    def request_static_counter(
-        self, type_id: int, key: bytes, label: str, registration_id: int
+    def async_add_static_counter(
+        self, type_id: int, registration_id: int, key: bytes = b"", label: str = ""
     ) -> int:
-        """Send the command to add a static counter with a given type and registration id, or to
-        find the existing counter.
-
-        The counter exists until the driver closes. Raises ValueError if the key or the label is too
-        long.
+        """Send the command to add or find a static counter, without waiting for the response.
+        Returns the command's correlation id.
         """
         _check_counter(type_id, key, label)
         conductor, client_id = self._conductor, self._conductor.commands.client_id
@@ -159,8 +168,10 @@ class Registrar:
         )
         return counter
 
-    def request_next_session_id(self, stream_id: int) -> int:
-        """Send the command to request a session id that no publication of a stream uses."""
+    def async_next_session_id(self, stream_id: int) -> int:
+        """Request a session id without waiting for the response. Returns the command's correlation
+        id.
+        """
         conductor, client_id = self._conductor, self._conductor.commands.client_id
 
         def complete(response: NextAvailableSessionId) -> int:

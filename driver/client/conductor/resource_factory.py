@@ -14,7 +14,6 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from windtunnel.driver.client.asynchronous import AsyncPublication, AsyncSubscription, Backoff
-from windtunnel.driver.client.conductor.conductor import ClientConductor
 from windtunnel.driver.client.conductor.registrar import Registrar
 from windtunnel.driver.client.counter import Counter
 from windtunnel.driver.client.handlers import AvailableImageHandler, UnavailableImageHandler
@@ -25,28 +24,16 @@ from windtunnel.driver.client.subscription import Subscription
 _RESOURCE = TypeVar("_RESOURCE")
 
 
-class ResourceFactory:
+class ResourceFactory(Registrar):
     """Base class of `Aeron` with the methods that add resources."""
-
-    def __init__(self, conductor: ClientConductor, registrar: Registrar) -> None:
-        self._conductor = conductor
-        self._registrar = registrar
 
     def next_session_id(self, stream_id: int) -> int:
         """Return a session id that no publication of a stream uses.
 
         Raises RegistrationError.
         """
-        session_id: int = self._conductor.commands.wait(
-            self._registrar.request_next_session_id(stream_id)
-        )
+        session_id: int = self._conductor.commands.wait(self.async_next_session_id(stream_id))
         return session_id
-
-    def async_next_session_id(self, stream_id: int) -> int:
-        """Request a session id without waiting for the response. Returns the command's correlation
-        id.
-        """
-        return self._registrar.request_next_session_id(stream_id)
 
     def get_next_session_id(self, correlation_id: int) -> int | None:
         """Return the session id that `async_next_session_id` requested, or None until the driver
@@ -62,9 +49,7 @@ class ResourceFactory:
 
         Raises RegistrationError.
         """
-        registration_id = self._registrar.request_publication(
-            channel, stream_id, is_exclusive=False
-        )
+        registration_id = self.async_add_publication(channel, stream_id)
         publication: Publication = self._conductor.commands.wait(registration_id)
         return publication
 
@@ -73,7 +58,7 @@ class ResourceFactory:
 
         Raises RegistrationError.
         """
-        registration_id = self._registrar.request_publication(channel, stream_id, is_exclusive=True)
+        registration_id = self.async_add_exclusive_publication(channel, stream_id)
         publication: ExclusivePublication = self._conductor.commands.wait(registration_id)
         return publication
 
@@ -90,8 +75,11 @@ class ResourceFactory:
         The handlers run on the conductor thread or on a thread that waits for a response. They must
         not add or close resources, which raises ReentrantCallError. Raises RegistrationError.
         """
-        registration_id = self._registrar.request_subscription(
-            channel, stream_id, on_available_image, on_unavailable_image
+        registration_id = self.async_add_subscription(
+            channel,
+            stream_id,
+            on_available_image=on_available_image,
+            on_unavailable_image=on_unavailable_image,
         )
         subscription: Subscription = self._conductor.commands.wait(registration_id)
         return subscription
@@ -104,7 +92,7 @@ class ResourceFactory:
         Units:   key up to 112 bytes, label up to 380 bytes. Raises ValueError, RegistrationError
         """
         counter: Counter = self._conductor.commands.wait(
-            self._registrar.request_counter(type_id, key, label)
+            self.async_add_counter(type_id, key, label)
         )
         return counter
 
@@ -116,52 +104,9 @@ class ResourceFactory:
 
         The counter exists until the driver closes. Raises ValueError, RegistrationError.
         """
-        registration_id = self._registrar.request_static_counter(
-            type_id, key, label, registration_id
-        )
-        counter: Counter = self._conductor.commands.wait(registration_id)
+        correlation_id = self.async_add_static_counter(type_id, registration_id, key, label)
+        counter: Counter = self._conductor.commands.wait(correlation_id)
         return counter
-
-    def async_add_publication(self, channel: str, stream_id: int) -> int:
-        """Send the command to add a concurrent publication, without waiting for the response.
-        Returns the registration id.
-        """
-        return self._registrar.request_publication(channel, stream_id, is_exclusive=False)
-
-    def async_add_exclusive_publication(self, channel: str, stream_id: int) -> int:
-        """Send the command to add an exclusive publication, without waiting for the response.
-        Returns the registration id.
-        """
-        return self._registrar.request_publication(channel, stream_id, is_exclusive=True)
-
-    def async_add_subscription(
-        self,
-        channel: str,
-        stream_id: int,
-        *,
-        on_available_image: AvailableImageHandler | None = None,
-        on_unavailable_image: UnavailableImageHandler | None = None,
-    ) -> int:
-        """Send the command to add a subscription, without waiting for the response. Returns the
-        registration id.
-        """
-        return self._registrar.request_subscription(
-            channel, stream_id, on_available_image, on_unavailable_image
-        )
-
-    def async_add_counter(self, type_id: int, key: bytes = b"", label: str = "") -> int:
-        """Send the command to add a counter, without waiting for the response. Returns the
-        registration id.
-        """
-        return self._registrar.request_counter(type_id, key, label)
-
-    def async_add_static_counter(
-        self, type_id: int, registration_id: int, key: bytes = b"", label: str = ""
-    ) -> int:
-        """Send the command to add or find a static counter, without waiting for the response.
-        Returns the command's correlation id.
-        """
-        return self._registrar.request_static_counter(type_id, key, label, registration_id)
 
     def get_publication(self, registration_id: int) -> Publication | None:
         """Return the publication with a registration id, or None until the driver responds.
