@@ -13,13 +13,12 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 from pydantic import Field
 
-from windtunnel.harness.artifact.regular_file import replace_file
 from windtunnel.harness.orchestrate.fidelity import NETNS
-from windtunnel.harness.scenario.resolved.stored_part import read_part
+from windtunnel.harness.scenario.resolved.stored_part import StoredPart
 from windtunnel.harness.scenario.schema.part import Part
 
 RECORDED_MAX = 4_000
@@ -77,7 +76,7 @@ class RecordedRequest(Part):
         return str(self.request.get("name") or "") if self.do == START else ""
 
 
-class LabRecord(Part):
+class LabRecord(StoredPart):
     """The file."""
 
     schema_name: Literal["windtunnel-lab-requests/1"] = Field(
@@ -89,14 +88,6 @@ class LabRecord(Part):
     """Number of requests that were too many to be recorded."""
     ended_ns: int = Field(default=0, ge=0, le=TIME_MAX_NS)
     """The time at which the program closed the lab."""
-
-    @classmethod
-    def read(cls, path: Path) -> Self | None:
-        """Read the file. Returns None if it is missing. Raises DocumentError or OSError."""
-        return read_part(cls, path) if path.exists() else None
-
-    def write(self, path: Path) -> None:
-        replace_file(path, self.model_dump_json(by_alias=True, indent=1) + "\n")
 
 
 class RequestRecorder:

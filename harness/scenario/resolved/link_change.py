@@ -11,18 +11,17 @@ import signal
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, Self
+from typing import Literal
 
 from pydantic import Field
 
 from windtunnel.harness.artifact.documents import DocumentError
 from windtunnel.harness.artifact.middlebox.impairment_account import ImpairmentAccount
-from windtunnel.harness.artifact.regular_file import replace_file
 from windtunnel.harness.scenario.resolved.case import Case
 from windtunnel.harness.scenario.resolved.case_validation import impairment_problems
 from windtunnel.harness.scenario.resolved.impairment_case import FORMER_NAMES, ImpairmentCase
 from windtunnel.harness.scenario.resolved.link_case import CHANGES_MAX
-from windtunnel.harness.scenario.resolved.stored_part import read_part
+from windtunnel.harness.scenario.resolved.stored_part import StoredPart
 from windtunnel.harness.scenario.schema.part import Part
 
 CHANGE_SIGNAL = signal.SIGUSR1
@@ -66,20 +65,7 @@ class LinkChange(Part):
     """The counts of the direction until now."""
 
 
-class _Document(Part):
-    """A file with a list, which is read as untrusted data."""
-
-    @classmethod
-    def read(cls, path: Path) -> Self | None:
-        """Read the file. Returns None if it is missing. Raises DocumentError or OSError."""
-        return read_part(cls, path) if path.exists() else None
-
-    def write(self, path: Path) -> None:
-        """Replace the file, so that no reader sees a part of it."""
-        replace_file(path, self.model_dump_json(by_alias=True, indent=1) + "\n")
-
-
-class LinkRequests(_Document):
+class LinkRequests(StoredPart):
     """link-requests.json: all requests so far."""
 
     schema_name: Literal["windtunnel-link-requests/1"] = Field(
@@ -88,7 +74,7 @@ class LinkRequests(_Document):
     requests: tuple[LinkRequest, ...] = Field(default=(), max_length=CHANGES_MAX)
 
 
-class LinkChanges(_Document):
+class LinkChanges(StoredPart):
     """link-changes.json: the changes that the relay has applied, in order."""
 
     schema_name: Literal["windtunnel-link-changes/1"] = Field(

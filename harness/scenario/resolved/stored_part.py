@@ -1,14 +1,16 @@
-"""Reads parts of a resolved case that are stored as JSON in a run folder: untrusted data."""
+"""Reads and writes parts of a resolved case that are stored as JSON in a run folder, and are
+untrusted data when they are read.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Self, TypeVar
 
 from pydantic import ValidationError
 
 from windtunnel.harness.artifact.document_values import described
 from windtunnel.harness.artifact.documents import DocumentError, parse_text
-from windtunnel.harness.artifact.regular_file import read_text
+from windtunnel.harness.artifact.regular_file import read_text, replace_file
 from windtunnel.harness.scenario.schema.part import Part
 
 _PART = TypeVar("_PART", bound=Part)
@@ -31,6 +33,19 @@ def read_part(kind: type[_PART], path: Path) -> _PART:
         reason = f"{first['msg'][:1].lower()}{first['msg'][1:]}"
         found, where = described(first["input"]), dotted(first["loc"])
         raise DocumentError(f"{path.name}: {where}: {reason}, found {found}", path) from error
+
+
+class StoredPart(Part):
+    """Base class of parts that are a file of their own."""
+
+    @classmethod
+    def read(cls, path: Path) -> Self | None:
+        """Read the file. Returns None if it is missing. Raises DocumentError or OSError."""
+        return read_part(cls, path) if path.exists() else None
+
+    def write(self, path: Path) -> None:
+        """Replace the file, so that no reader sees a part of it."""
+        replace_file(path, self.model_dump_json(by_alias=True, indent=1) + "\n")
 
 
 def dotted(path: Sequence[str | int]) -> str:
