@@ -16,8 +16,7 @@ import stat
 import sysconfig
 import tarfile
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -84,14 +83,15 @@ def file_sha256(path: Path) -> str:
     return digest.hexdigest()
 
 
-@contextmanager
-def _unfinished(store: Path) -> Iterator[Path]:
-    """Yield a temporary path in the payload store. The caller writes the file there and then
-    renames it.
-    """
-    store.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=store, prefix=".unfinished-") as folder:
-        yield Path(folder) / "payload"
+def _make(target: Path, write: Callable[[Path], object]) -> None:
+    """Let `write` write a file of the payload store at a temporary path, unless the file exists."""
+    if target.exists():
+        return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".unfinished-") as folder:
+        unfinished = Path(folder) / "payload"
+        write(unfinished)
+        os.replace(unfinished, target)
 
 
 def default_payload(store: Path, library: Path | None = None) -> Payload:
@@ -104,10 +104,7 @@ def default_payload(store: Path, library: Path | None = None) -> Payload:
         raise LabError(f"no Python source files in {library}: specify a file with --payload")
     digest = _listing_digest(library, files)
     target = store / f"stdlib-{platform.python_version()}-{digest}.tar"
-    if not target.exists():
-        with _unfinished(store) as unfinished:
-            write_archive(library, files, unfinished)
-            os.replace(unfinished, target)
+    _make(target, lambda path: write_archive(library, files, path))
     return Payload(target, file_sha256(target), target.stat().st_size, source="")
 
 
@@ -115,10 +112,7 @@ def content_payload(store: Path, name: str, content: bytes) -> Payload:
     """Return a stored payload with the given content. Creates it if it does not exist."""
     sha256 = hashlib.sha256(content).hexdigest()
     target = store / f"{name}-{sha256[:16]}"
-    if not target.exists():
-        with _unfinished(store) as unfinished:
-            unfinished.write_bytes(content)
-            os.replace(unfinished, target)
+    _make(target, lambda path: path.write_bytes(content))
     return Payload(target, sha256, len(content), source="")
 
 
@@ -130,8 +124,5 @@ def file_payload(store: Path, source: Path) -> Payload:
         raise LabError(f"payload {source}: expected at least one byte, found an empty file")
     sha256 = file_sha256(source)
     target = store / f"{source.name}-{sha256[:16]}"
-    if not target.exists():
-        with _unfinished(store) as unfinished:
-            shutil.copyfile(source, unfinished)
-            os.replace(unfinished, target)
+    _make(target, lambda path: shutil.copyfile(source, path))
     return Payload(target, sha256, target.stat().st_size, source=str(source))
