@@ -20,7 +20,6 @@ from windtunnel.harness.lab.errors import LabError
 
 LINE_BYTES_MAX = 4 << 20
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
-_CHUNK_BYTES = 1 << 16
 
 
 class NoLab(LabError):
@@ -59,7 +58,9 @@ def ask(name: str, request: dict[str, Any], folder: Path | None = None) -> dict[
             text = "" if name == "lab" else f" {name!r}"
             raise NoLab(f"no lab{text} is up: start one with `windtunnel lab up`") from error
         connection.sendall(json.dumps(request).encode() + b"\n")
-        answer = json.loads(_line(connection) or b'{"error": "the lab has ended"}')
+        with connection.makefile("rb") as answers:
+            line = answers.readline(LINE_BYTES_MAX)
+        answer = json.loads(line or b'{"error": "the lab has ended"}')
     if "ok" in answer:
         return dict(answer["ok"])
     raise LabError(str(answer.get("error")))
@@ -74,13 +75,3 @@ def is_up(name: str, folder: Path | None = None) -> bool:
     except LabError:
         pass
     return True
-
-
-def _line(connection: socket.socket) -> bytes:
-    found = b""
-    while not found.endswith(b"\n") and len(found) < LINE_BYTES_MAX:
-        data = connection.recv(_CHUNK_BYTES)
-        if not data:
-            break
-        found += data
-    return found
