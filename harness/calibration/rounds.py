@@ -30,6 +30,7 @@ from windtunnel.harness.orchestrate.labs.netem import Netem
 from windtunnel.harness.orchestrate.processes import watch
 from windtunnel.harness.orchestrate.processes.watch import RunFailed, WatchedProcess
 from windtunnel.harness.orchestrate.subjects import subject
+from windtunnel.harness.orchestrate.teardown.state import RECORDS
 from windtunnel.harness.scenario.resolved.case import Case, HostCase, Payload, TrafficCase
 from windtunnel.harness.scenario.resolved.link_case import Backend
 from windtunnel.harness.topology import model as topology
@@ -84,7 +85,7 @@ def calibrate(
 def open_lab(folder: Path) -> Iterator[Lab]:
     """Create a lab with two hosts and the middlebox between them, and remove it afterwards."""
     laid_out = topology.build(f"calibrate-{os.getpid()}", (SENDER, RECEIVER), (SENDER, RECEIVER))
-    lab = labs.make(NETNS, laid_out, records=folder / ".lab", runs=folder)
+    lab = labs.make(NETNS, laid_out, records=folder / RECORDS, runs=folder)
     lab.up()
     try:
         yield lab

@@ -17,10 +17,8 @@ from windtunnel.harness.orchestrate.labs.namespaces import environment
 from windtunnel.harness.orchestrate.processes import process
 from windtunnel.harness.orchestrate.processes.process import CleanupWatchdog
 from windtunnel.harness.orchestrate.teardown import clean, cleanup_watchdog
-from windtunnel.harness.orchestrate.teardown.state import LabState
+from windtunnel.harness.orchestrate.teardown.state import RECORDS, LabState
 from windtunnel.harness.topology import addressing
-
-RECORDS = ".lab"
 
 
 def run_swarm(arguments: Sequence[str], out: Path) -> int:

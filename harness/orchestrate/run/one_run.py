@@ -27,6 +27,7 @@ from windtunnel.harness.orchestrate.run.phases import Emit, Run
 from windtunnel.harness.orchestrate.run.run_spec import RunSpec
 from windtunnel.harness.orchestrate.run.simulation import SimulatedRun
 from windtunnel.harness.orchestrate.run.traffic import Overran
+from windtunnel.harness.orchestrate.teardown.state import RECORDS
 from windtunnel.harness.scenario.schema.channel import parse_channel
 from windtunnel.harness.scenario.validation.impairment_validation import shared_netem_problems
 from windtunnel.harness.topology import model as topology
@@ -34,7 +35,6 @@ from windtunnel.harness.verdict.core.outcome import Outcome
 from windtunnel.harness.verdict.judge import judge
 
 CANCELLED = "CANCELLED"
-RECORDS = ".lab"
 
 
 @dataclass(frozen=True)

@@ -171,7 +171,7 @@ def remove_leftovers(runs: Path, report: Report = print_to_stderr) -> list[str]:
     NotAllRemoved after everything else has been removed. Containers are not included (see
     `labs.containers`).
     """
-    labs = runs / ".lab"
+    labs = runs / state.RECORDS
     cleanup = _Cleanup()
     alive: set[str] = set()
     for path in state.record_files(labs):

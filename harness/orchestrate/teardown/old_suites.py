@@ -28,7 +28,6 @@ from windtunnel.harness.artifact.run_dir import MatrixDir, SuiteDir
 from windtunnel.harness.orchestrate.lab import LabError
 from windtunnel.harness.orchestrate.teardown import state
 
-LABS = ".lab"
 BLOCK_BYTES = 512
 """The unit of `st_blocks`. It does not depend on the file system."""
 
@@ -134,7 +133,7 @@ def _suite(path: Path, live: set[str], now_s: float) -> OldSuite | None:
 
 def _live_suites(runs: Path) -> set[str]:
     """Return the names of the suite folders in which a running harness has a lab."""
-    records = [state.load(path) for path in state.record_files(runs / LABS)]
+    records = [state.load(path) for path in state.record_files(runs / state.RECORDS)]
     return {
         each.run_id.partition("/")[0]
         for each in records

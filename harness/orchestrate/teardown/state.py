@@ -26,6 +26,8 @@ from typing import Any
 from windtunnel.harness.orchestrate.lab import LabError
 
 SCHEMA = "windtunnel-lab/1"
+RECORDS = ".lab"
+"""Name of the folder with the records of labs, below the folder of all runs."""
 MEMORY_ROOT = Path("/dev/shm")
 MEMORY_PREFIX = "windtunnel-"
 OWNER_FILE = "owner.json"
