@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from windtunnel.harness.dissect.frames.flow import positions
+from windtunnel.harness.dissect.frames.observed_flows import END_OF_TIME_NS
 from windtunnel.harness.verdict.core.wire import Wire, status_messages
-from windtunnel.harness.verdict.views.series import END_OF_TIME_NS, known_at
+from windtunnel.harness.verdict.views.series import known_at
 
 
 def certainly_accepted(wire: Wire, start: int) -> NDArray[np.bool_]:

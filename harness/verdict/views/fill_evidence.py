@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from windtunnel.harness.dissect.driver_files.expected_log import ExpectedLog
+from windtunnel.harness.dissect.frames.observed_flows import END_OF_TIME_NS
 from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.scenario.schema.channel import parse_channel, parse_duration_ns
 from windtunnel.harness.scenario.schema.units import format_duration
@@ -22,7 +23,6 @@ from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.wire import Wire
 from windtunnel.harness.verdict.views.acceptance import certainly_accepted
 from windtunnel.harness.verdict.views.losses import frame_index
-from windtunnel.harness.verdict.views.series import END_OF_TIME_NS
 
 DATAGRAMS_SETTING = "WINDTUNNEL_GAP_FILL_DATAGRAMS"
 DELAY_SETTING = "WINDTUNNEL_GAP_FILL_DELAY"

@@ -14,14 +14,13 @@ from numpy.typing import NDArray
 
 from windtunnel.harness.artifact.records import Records
 from windtunnel.harness.dissect.driver_files import counter_key
+from windtunnel.harness.dissect.frames.observed_flows import END_OF_TIME_NS
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import Missing
 from windtunnel.harness.verdict.core.wire import Wire
 
 SUBSCRIPTION_COUNT = 2
 """Number of subscriptions of one subscriber: the application's, and one that records frames."""
-
-END_OF_TIME_NS = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True)

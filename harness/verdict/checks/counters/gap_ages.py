@@ -16,11 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from windtunnel.harness.dissect.driver_files import counter_key
+from windtunnel.harness.dissect.frames.observed_flows import END_OF_TIME_NS
 from windtunnel.harness.verdict.checks.retransmission.nak_times import SLACK_NS
 from windtunnel.harness.verdict.core.evidence_contents import HostCounters
 from windtunnel.harness.verdict.core.wire import Wire
 from windtunnel.harness.verdict.views.first_gaps import accepted_times
-from windtunnel.harness.verdict.views.series import END_OF_TIME_NS, highest_by
+from windtunnel.harness.verdict.views.series import highest_by
 
 _NEVER_NS = -1
 _NONE = -1

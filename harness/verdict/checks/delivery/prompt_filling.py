@@ -11,6 +11,7 @@ import numpy as np
 
 from windtunnel.harness.artifact.noun_form import noun_for
 from windtunnel.harness.dissect.driver_files import counter_key
+from windtunnel.harness.dissect.frames.observed_flows import END_OF_TIME_NS
 from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import (
@@ -26,7 +27,7 @@ from windtunnel.harness.verdict.core.virtual import is_virtual
 from windtunnel.harness.verdict.views.coverage import filled_gaps
 from windtunnel.harness.verdict.views.fill_evidence import due_ns, fill_rule
 from windtunnel.harness.verdict.views.pauses import pauses_of
-from windtunnel.harness.verdict.views.series import END_OF_TIME_NS, highest_by, stream_series
+from windtunnel.harness.verdict.views.series import highest_by, stream_series
 
 PROMPT = "gap_fills_prompt"
 

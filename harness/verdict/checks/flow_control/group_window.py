@@ -22,9 +22,9 @@ from windtunnel.harness.dissect.frames.bytes_at import i64_le
 from windtunnel.harness.dissect.frames.flow import positions
 from windtunnel.harness.dissect.frames.frames import SM_LENGTH, Frames
 from windtunnel.harness.dissect.frames.layout import SM_FLAG_END_OF_STREAM, SM_GROUP_TAG
+from windtunnel.harness.dissect.frames.observed_flows import END_OF_TIME_NS
 from windtunnel.harness.scenario.schema.flow_control import FlowControl
 from windtunnel.harness.verdict.core.wire import Wire
-from windtunnel.harness.verdict.views.series import END_OF_TIME_NS
 
 TAGGED_LENGTH = SM_LENGTH + SM_GROUP_TAG.width
 MAX = "max"

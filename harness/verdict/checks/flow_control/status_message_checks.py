@@ -13,6 +13,7 @@ from windtunnel.harness.dissect.driver_files import counter_key
 from windtunnel.harness.dissect.frames.flow import positions
 from windtunnel.harness.dissect.frames.frames import Frames
 from windtunnel.harness.dissect.frames.layout import FLAG_END_OF_STREAM
+from windtunnel.harness.dissect.frames.observed_flows import END_OF_TIME_NS
 from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import (
@@ -26,7 +27,6 @@ from windtunnel.harness.verdict.core.finding import (
 from windtunnel.harness.verdict.core.wire import Wire, status_messages
 from windtunnel.harness.verdict.views.pauses import Pauses, pauses_of
 from windtunnel.harness.verdict.views.series import (
-    END_OF_TIME_NS,
     Series,
     contiguous_by,
     highest_by,

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from windtunnel.harness.artifact.noun_form import noun_for
 from windtunnel.harness.dissect.frames.frames import FRAME_ALIGNMENT
+from windtunnel.harness.dissect.frames.observed_flows import END_OF_TIME_NS
 from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.scenario.schema.channel import parse_channel
 from windtunnel.harness.verdict.checks.retransmission.all_gaps import (
@@ -39,12 +40,7 @@ from windtunnel.harness.verdict.core.virtual import is_virtual
 from windtunnel.harness.verdict.core.wire import Wire
 from windtunnel.harness.verdict.views.acceptance import certainly_accepted, while_received
 from windtunnel.harness.verdict.views.pauses import Pauses, pauses_of
-from windtunnel.harness.verdict.views.series import (
-    END_OF_TIME_NS,
-    contiguous_by,
-    highest_by,
-    known_at,
-)
+from windtunnel.harness.verdict.views.series import contiguous_by, highest_by, known_at
 
 ONLY_GAPS = "naks_only_for_gaps"
 PACED = "naks_paced"

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from windtunnel.harness.dissect.frames.observed_flows import END_OF_TIME_NS
 from windtunnel.harness.verdict.checks.retransmission.all_gaps import (
     DOUBLINGS_MAX,
     INITIAL_REPAIR_NS,
@@ -23,7 +24,6 @@ from windtunnel.harness.verdict.checks.retransmission.all_gaps import (
     RETRY_NS_MAX,
 )
 from windtunnel.harness.verdict.core.wire import Wire
-from windtunnel.harness.verdict.views.series import END_OF_TIME_NS
 
 SAME_NS = 100_000
 """Times that a driver may have seen in either order. NAKs on two paths also leave so soon after
