@@ -25,6 +25,8 @@ from windtunnel.harness.scenario.resolved.case import Case
 from windtunnel.reports.analysis.reading.xz_reader import XzReader
 
 _COMPRESSED = {b"\x1f\x8b": "gz", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zst"}
+_SKIPPABLE = b"\x2a\x4d\x18"
+"""Bytes 1 to 3 of a skippable frame of zstd, with which the files of `pzstd` begin."""
 _SUFFIXES = re.compile(r"(\.(pcap|pcapng|cap|dmp|dump)\d*)?(\.(gz|xz|zst))?$", re.IGNORECASE)
 _IS_CAPTURE = re.compile(r"\.(pcap|pcapng|cap|dmp|dump)\d*(\.(gz|xz|zst))?$", re.IGNORECASE)
 _ROTATION = re.compile(r"_\d{5}_\d{14}$")
@@ -107,7 +109,9 @@ def _expand(text: str) -> tuple[str, list[Path]]:
             raise CapturePathError(f"{pattern}: no such file")
     files = [each for each in found if each.is_file()]
     if not files:
-        raise CapturePathError(f"{pattern}: not a regular file")
+        raise CapturePathError(
+            f"{pattern}: expected a regular file; write what comes from a pipe to a file first"
+        )
     return name, sorted(files, key=_natural_order)
 
 
@@ -143,6 +147,8 @@ def compression(path: Path) -> str:
             head = file.read(8)
     except OSError as error:
         raise CapturePathError(f"{path}: {error.strerror or error}") from error
+    if head[1:4] == _SKIPPABLE and head[0] >> 4 == 5:
+        return "zst"
     return next((kind for magic, kind in _COMPRESSED.items() if head.startswith(magic)), "")
 
 

@@ -13,8 +13,9 @@ _PIECE_LENGTH = 1 << 16
 
 
 class XzReader:
-    """Reads an xz file from its start. As with `lzma.open`, the file may have several streams, and
-    other bytes after the last of them are ignored.
+    """Reads an xz file from its start. The file may have several streams, with padding of zeros
+    between them. Other bytes are an error, unlike with `lzma.open`, which ignores a stream whose
+    header is damaged and all that follow it.
     """
 
     def __init__(self, path: Path) -> None:
@@ -43,15 +44,15 @@ class XzReader:
                 if not content:
                     raise EOFError("the file ends before the end of its xz stream")
             return self._decompressor.decompress(content, length)
-        content = self._decompressor.unused_data or self._file.read(_PIECE_LENGTH)
+        content = self._decompressor.unused_data.lstrip(b"\0")
+        while not content:
+            piece = self._file.read(_PIECE_LENGTH)
+            if not piece:
+                self._is_at_end = True
+                return b""
+            content = piece.lstrip(b"\0")
         self._decompressor = _new_decompressor()
-        try:
-            if content:
-                return self._decompressor.decompress(content, length)
-        except lzma.LZMAError:
-            pass
-        self._is_at_end = True
-        return b""
+        return self._decompressor.decompress(content, length)
 
     def close(self) -> None:
         """Close the file."""

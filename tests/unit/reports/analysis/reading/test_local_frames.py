@@ -2,6 +2,7 @@
 
 import gzip
 import lzma
+import struct
 
 import pyarrow as pa
 import pytest
@@ -153,6 +154,14 @@ def test_reads_compressed_files_and_the_intact_part_of_truncated_ones(kind, tmp_
     count = len(reading.table())
     assert count < 3_000
     assert "cannot be read after byte" in reading.captures["problem"][0].as_py()
+
+
+def test_reads_a_zstd_file_that_begins_with_a_skippable_frame(tmp_path):
+    plain = made.pcap(made.stream_packets(10))
+    path = tmp_path / "made.pcap.zst"
+    for magic in (0x184D2A50, 0x184D2A5F):
+        path.write_bytes(struct.pack("<II", magic, 4) + bytes(4) + _zstd(plain))
+        assert len(frames_of(path)) == 10
 
 
 def _zstd(plain: bytes) -> bytes:

@@ -1,4 +1,4 @@
-"""xz files are read as `lzma.open` reads them, with a limit on memory."""
+"""xz files are read to their end, with a limit on memory."""
 
 import lzma
 import zlib
@@ -40,12 +40,21 @@ def file(tmp_path):
     return tmp_path / "file.xz"
 
 
-@pytest.mark.parametrize("rest", [b"", b"no xz stream"])
-def test_several_streams_are_read_and_other_bytes_behind_them_are_not(file, rest):
-    file.write_bytes(lzma.compress(b"first") + lzma.compress(b"") + lzma.compress(b"second") + rest)
+@pytest.mark.parametrize("padding", [0, 4, 1 << 17])
+def test_several_streams_are_read_with_padding_between_them(file, padding):
+    streams = [lzma.compress(each) for each in (b"first", b"", b"second")]
+    file.write_bytes(b"".join(each + bytes(padding) for each in streams))
     assert read_all(file) == b"firstsecond"
-    with lzma.open(file) as reference:
-        assert reference.read() == b"firstsecond"
+
+
+def test_a_damaged_header_of_a_later_stream_is_an_error(file):
+    damaged = bytearray(lzma.compress(b"second"))
+    damaged[0] ^= 1
+    file.write_bytes(lzma.compress(b"first") + damaged)
+    with closing(XzReader(file)) as reader:
+        assert reader.read(100) == b"first"
+        with pytest.raises(lzma.LZMAError):
+            reader.read(100)
 
 
 def test_a_long_file_is_read_in_pieces(file):
