@@ -19,6 +19,7 @@ class Windtunnel:
         self,
         *,
         test: str,
+        name: str,
         folder: Path,
         out: Path,
         seed: int | None,
@@ -27,6 +28,7 @@ class Windtunnel:
         on_verdict: Callable[[Verdict], None],
     ) -> None:
         self._test = test
+        self._name = name
         self._folder = folder
         self._out = out
         self._seed = seed
@@ -72,7 +74,7 @@ class Windtunnel:
             drivers=drivers,
             default_driver=self._driver,
             fidelity=self._fidelity,
-            name=name or self._test.rpartition("::")[2],
+            name=name or self._name,
             about=about or f"A lab of the test {self._test}.",
             seed=seed if self._seed is None else self._seed,
             out=self._out,

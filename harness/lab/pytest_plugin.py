@@ -88,7 +88,7 @@ def out_folder(config: pytest.Config) -> Path:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    marker = metafunc.definition.get_closest_marker(MARKER)
+    marker = _marker_of(metafunc.definition)
     if marker is None:
         return
     name, file, variants = _scenario_of(marker, metafunc.definition.path.parent)
@@ -99,13 +99,36 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     for each in variants:
         root = each.scenario.seeds.root
         first = next(seed for seed in (given, own, root) if seed is not None)
-        for seed in range(first, first + marker.kwargs.get("seeds", 1)):
+        count = marker.kwargs.get("seeds", 1)
+        if first + count - 1 > SEED_MAX:
+            raise pytest.Collector.CollectError(
+                f"@pytest.mark.{MARKER}: expected seeds up to {SEED_MAX}, found {count} from "
+                f"{first} on"
+            )
+        for seed in range(first, first + count):
             cases.append((file, each.scenario, seed, allow_commands, each.settings))
             values = "".join(f"-{text}" for text in each.settings.values())
             names.append(f"{name}{values}-seed{seed}")
     if RUN_FIXTURE not in metafunc.fixturenames:
         metafunc.fixturenames.append(RUN_FIXTURE)
     metafunc.parametrize(RUN_FIXTURE, cases, indirect=True, ids=names)
+
+
+def _marker_of(test: pytest.Item) -> pytest.Mark | None:
+    """Return the marker of a test, or of its class or module. Raises CollectError if there are two
+    at the same place, because only one scenario can run before a test.
+    """
+    for node in reversed(test.listchain()):
+        found = [each for each in node.own_markers if each.name == MARKER]
+        if len(found) > 1:
+            named = ", ".join(repr(each.args[0]) if each.args else "none" for each in found)
+            raise pytest.Collector.CollectError(
+                f"@pytest.mark.{MARKER}: expected one scenario for {test.name}, found {named}; "
+                "write a test for each of them"
+            )
+        if found:
+            return found[0]
+    return None
 
 
 def _scenario_of(marker: pytest.Mark, folder: Path) -> tuple[str, Path, list[LoadedScenario]]:
@@ -134,6 +157,7 @@ def _check_marker(marker: pytest.Mark) -> None:
     problem = ""
     unknown = sorted(set(marker.kwargs) - _MARKER_KEYS)
     seeds, seed = marker.kwargs.get("seeds", 1), marker.kwargs.get("seed", 0)
+    allow_commands = marker.kwargs.get("allow_commands", False)
     if len(marker.args) != 1 or not isinstance(marker.args[0], str):
         problem = f"expected one scenario's name or file, found {marker.args!r}"
     elif unknown:
@@ -142,6 +166,8 @@ def _check_marker(marker: pytest.Mark) -> None:
         problem = f"expected `seeds` from 1 to 10000, found {seeds!r}"
     elif seed is not None and (type(seed) is not int or not 0 <= seed <= SEED_MAX):
         problem = f"expected `seed` from 0 to {SEED_MAX}, found {seed!r}"
+    elif type(allow_commands) is not bool:
+        problem = f"expected `allow_commands` True or False, found {allow_commands!r}"
     if problem:
         raise pytest.Collector.CollectError(f"@pytest.mark.{MARKER}: {problem}")
 
@@ -190,8 +216,10 @@ class MarkedRun:
         try:
             self._verdict = run.execute()
         except RunError as error:
-            pytest.fail(str(error), pytrace=False)
-        return self._verdict
+            problem = str(error)
+        else:
+            return self._verdict
+        pytest.fail(problem, pytrace=False)
 
 
 def chosen_fidelity(config: pytest.Config, supported: Any, what: str) -> str:
@@ -210,6 +238,15 @@ def windtunnel_run(request: pytest.FixtureRequest) -> MarkedRun:
     if not hasattr(request, "param"):
         pytest.fail(f"{RUN_FIXTURE} needs @pytest.mark.{MARKER}(scenario)", pytrace=False)
     return MarkedRun(*request.param)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Fail a marked test of `unittest.TestCase`, for which pytest does not call the other hooks, so
+    that no scenario would run before it.
+    """
+    if isinstance(item, pytest.Function) and item.get_closest_marker(MARKER) and not _case_of(item):
+        text = "expected a function, or a method of a class that is no unittest.TestCase"
+        pytest.fail(f"@pytest.mark.{MARKER}: {text}, found {item.name}", pytrace=False)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -254,6 +291,7 @@ def windtunnel(request: pytest.FixtureRequest) -> Iterator[Windtunnel]:
     node = request.node
     labs = Labs(
         test=node.nodeid,
+        name=node.name,
         folder=node.path.parent,
         out=out_folder(request.config),
         seed=request.config.getoption("--windtunnel-seed"),

@@ -125,6 +125,8 @@ WRONG = {
     '"good.yaml", seeds=0': "expected `seeds` from 1 to 10000, found 0",
     '"good.yaml", seed=-1': "expected `seed` from 0 to",
     '"good.yaml", sedes=3': "unknown arguments sedes",
+    '"good.yaml", seed=2**63 - 2, seeds=3': "expected seeds up to 9223372036854775807, found 3",
+    '"good.yaml", allow_commands="no"': "expected `allow_commands` True or False, found 'no'",
     "3": "expected one scenario's name or file, found (3,)",
     '"broken.yaml"': "broken.yaml",
 }
@@ -144,6 +146,57 @@ def test_a_wrong_marker_is_an_error_of_its_file(project: Path) -> None:
     for number, text in enumerate(WRONG.values()):
         assert text in found[f"test_wrong_{number}.py"]
     assert "Traceback" not in session.output
+
+
+STACKED = """
+import pytest
+
+@pytest.mark.windtunnel("good.yaml")
+@pytest.mark.windtunnel("bad.yaml")
+def test_both(): pass
+"""
+OF_CLASSES = """
+import unittest
+
+import pytest
+
+@pytest.mark.windtunnel("bad.yaml")
+class TestOfClass(unittest.TestCase):
+    def test_one(self): pass
+
+class TestOfMethod(unittest.TestCase):
+    @pytest.mark.windtunnel("bad.yaml")
+    def test_two(self): pass
+
+    @pytest.mark.windtunnel("bad.yaml")
+    @pytest.mark.skip
+    def test_skipped(self): pass
+
+    def test_without(self): pass
+
+@pytest.mark.windtunnel("bad.yaml")
+class TestPlain:
+    @pytest.mark.windtunnel("good.yaml")
+    def test_closest(self): pass
+"""
+
+
+def test_two_markers_of_a_test_are_an_error(project: Path) -> None:
+    (project / "test_streams.py").write_text(STACKED)
+    session = run_pytest(project, "--windtunnel-fidelity", "sim")
+    assert session.counts == {"error": 1}, session.output
+    text = "expected one scenario for test_both, found 'bad.yaml', 'good.yaml'; write a test for"
+    assert text in session.output
+
+
+def test_a_marked_method_of_unittest_fails_because_no_scenario_runs(project: Path) -> None:
+    (project / "test_streams.py").write_text(OF_CLASSES)
+    session = run_pytest(project, "--windtunnel-fidelity", "sim", "-v")
+    counted = dict(session.counts)
+    assert counted.pop("failed", 0) + counted.pop("error", 0) == 2, session.output
+    assert counted == {"passed": 2, "skipped": 1}
+    assert session.output.count("method of a class that is no unittest.TestCase, found test_") >= 2
+    assert "test_closest[good.yaml-seed5] PASSED" in session.output
 
 
 @pytest.mark.full
