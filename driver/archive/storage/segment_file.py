@@ -28,7 +28,7 @@ DELETED_SUFFIX = ".rec.del"
 SEGMENT_LENGTH_MIN = 64 * 1024
 SEGMENT_LENGTH_MAX = 1 << 30
 SEGMENT_LENGTH = 128 * 1024 * 1024
-_NAME = re.compile(r"(0|[1-9]\d{0,18})-(-?(?:0|[1-9]\d{0,18}))\.rec(\.del)?")
+_NAME = re.compile(r"(0|[1-9]\d{0,18})-(-?(?:0|[1-9]\d{0,18}))\.rec(\.del)?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, order=True)

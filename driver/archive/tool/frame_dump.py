@@ -8,10 +8,12 @@ from windtunnel.driver.archive.protocol.responses import RecordingDescriptor
 from windtunnel.driver.archive.storage.frame_walk import FrameHeader, SegmentReader
 from windtunnel.driver.archive.storage.recovery import first_offset
 from windtunnel.driver.archive.storage.segment_file import SegmentFile
+from windtunnel.driver.base.arith import align
 from windtunnel.driver.wire import frame_type
-from windtunnel.driver.wire.data import HEADER_LENGTH
+from windtunnel.driver.wire.data import ALIGNMENT, HEADER_LENGTH
 
 ROW_LENGTH = 16
+RANGES_SHOWN = 3
 
 
 def frames(
@@ -33,6 +35,45 @@ def frames(
                 length = 0 if is_pad else max(frame.frame_length - HEADER_LENGTH, 0)
                 at = frame.position - segment.base + HEADER_LENGTH
                 yield frame, reader.read(at, min(length, max(end - at, 0))).tobytes()
+
+
+class MissingFrames:
+    """The ranges of a recording that its segment files do not contain, as far as its frames were
+    read.
+    """
+
+    def __init__(self, descriptor: RecordingDescriptor) -> None:
+        self._descriptor = descriptor
+        self._position = descriptor.start_position
+        self._ranges: list[tuple[int, int]] = []
+
+    def on_frame(self, frame: FrameHeader) -> None:
+        """Note the next frame."""
+        self._expect(frame.position)
+        self._position = frame.position + align(frame.frame_length, ALIGNMENT)
+
+    def on_end(self) -> None:
+        """Note that there are no more frames."""
+        self._expect(self._descriptor.stop_position)
+
+    def _expect(self, position: int) -> None:
+        if position > self._position:
+            self._ranges.append((self._position, position))
+
+    @property
+    def text(self) -> str:
+        """The reason why the dump is incomplete, or an empty string."""
+        if not self._ranges:
+            return ""
+        stop = self._descriptor.stop_position
+        until = "" if stop == NULL_VALUE else f" to {stop}"
+        shown = ", ".join(f"{start} to {end}" for start, end in self._ranges[:RANGES_SHOWN])
+        more = ", ..." if len(self._ranges) > RANGES_SHOWN else ""
+        return (
+            f"recording {self._descriptor.recording_id}: expected frames at all positions from "
+            f"{self._descriptor.start_position}{until}, found none from {shown}{more}; "
+            "`windtunnel archive verify --all-segments --read-only` names the first fault"
+        )
 
 
 def type_name(frame: FrameHeader) -> str:

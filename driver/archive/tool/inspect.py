@@ -66,8 +66,10 @@ def _report_damage(damage: str) -> int:
 def dump(recording_id: int | None, archive_dir: Path, as_json: bool, limit: int | None) -> int:
     """Show the frames and payloads of each valid recording, or only those of RECORDING_ID.
 
-    With --json, print one JSON object per line: a recording, then its frames.
+    With --json, print one JSON object per line: a recording, then its frames. The exit code is 2
+    if frames are missing between those shown, or before the stop position.
     """
+    problems = []
     with directory.open_for_reading(archive_dir) as catalog:
         segments = segments_by_recording(archive_dir)
         for entry in directory.select_entries(catalog, recording_id):
@@ -81,14 +83,21 @@ def dump(recording_id: int | None, archive_dir: Path, as_json: bool, limit: int 
                     click.echo(line)
             if entry.descriptor is None or entry.fault:
                 raise Failure(f"{catalog.path}: {entry.fault}", failure.DAMAGED)
+            missing = frame_dump.MissingFrames(entry.descriptor)
             for count, (frame, payload) in enumerate(frame_dump.frames(entry.descriptor, own)):
                 if count == limit:
                     break
+                missing.on_frame(frame)
                 if as_json:
                     click.echo(json.dumps(frame_dump.frame_document(frame, payload)))
                 else:
                     click.echo("\n".join(frame_dump.frame_lines(frame, payload)))
-        return _report_damage(catalog.damage)
+            else:
+                missing.on_end()
+            problems.append(missing.text)
+        return _report_damage(
+            "; ".join([*problems, catalog.damage] if catalog.damage else problems)
+        )
 
 
 @click.command(short_help="Show the archive's error log.", epilog=EXIT_CODES)

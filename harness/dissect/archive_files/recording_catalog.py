@@ -34,7 +34,7 @@ _MTU_MAX = 65_504
 _HEADER = struct.Struct("<iiqi12x")
 _ENTRY = struct.Struct("<iii20x")
 _DESCRIPTOR = struct.Struct("<7q6i")
-_SEGMENT_NAME = re.compile(r"(\d{1,18})-(\d{1,18})\.rec")
+_SEGMENT_NAME = re.compile(r"([0-9]{1,19})-([0-9]{1,19})\.rec")
 
 
 class CatalogError(ValueError):
@@ -172,7 +172,9 @@ def segment_files(archive: Path) -> dict[int, dict[int, Path]]:
     for path in archive.iterdir():
         name = _SEGMENT_NAME.fullmatch(path.name)
         if name and path.is_file() and not path.is_symlink():
-            found.setdefault(int(name[1]), {})[int(name[2])] = path
+            recording_id, base = int(name[1]), int(name[2])
+            if max(recording_id, base) < 1 << 63:
+                found.setdefault(recording_id, {})[base] = path
     return {recording: dict(sorted(files.items())) for recording, files in found.items()}
 
 

@@ -57,7 +57,7 @@ def test_a_file_name_is_parsed_to_its_segment(name, found):
     [
         *("-1-0.rec", "0-0.recs", "0-0", "0-00.rec", "00-0.rec", "0-.rec", "a-0.rec", ""),
         *("0-0.rec ", "0-0.REC", "0-99999999999999999999999.rec", "archive.catalog"),
-        "\u0663-0.rec",
+        *("\u0663-0.rec", "0-1\u0663.rec", "1\u0663-0.rec"),
     ],
 )
 def test_other_file_names_are_ignored(name):

@@ -1,6 +1,7 @@
 """The inspection commands, compared with the output of Aeron's tool for the golden archive."""
 
 import json
+import os
 import re
 
 import numpy as np
@@ -109,6 +110,35 @@ def test_dump_stops_at_its_limit_and_shows_bytes(tool, golden):
     assert outcome.out.count("  position ") == 3  # one of them the recording's own
     assert "00000000  00 " in outcome.out
     assert "position 64  DATA  flags 10000000" in outcome.out
+
+
+@pytest.mark.parametrize("options", [(), ("--json",)])
+@pytest.mark.parametrize(
+    ("name", "damage", "found"),
+    [
+        ("0-131072.rec", lambda path: path.unlink(), "found none from 131072 to 262144;"),
+        ("0-131072.rec", lambda path: os.truncate(path, 0), "found none from 131072 to 262144;"),
+        ("0-0.rec", lambda path: path.unlink(), "found none from 0 to 131072;"),
+    ],
+)
+def test_dump_reports_frames_that_are_missing(tool, golden, name, damage, found, options):
+    whole = tool("dump", 0, *options)
+    assert (whole.code, whole.err) == (0, "")
+    damage(golden / name)
+    outcome = tool("dump", 0, *options)
+    assert outcome.code == 2
+    assert "recording 0: expected frames at all positions from 0 to " in outcome.err
+    assert found in outcome.err
+    assert outcome.out.splitlines()[-1] == whole.out.splitlines()[-1]
+
+
+def test_dump_reports_frames_that_are_missing_at_the_end(tool, golden):
+    last = max(golden.glob("0-*.rec"), key=lambda each: int(each.stem.partition("-")[2]))
+    base = int(last.stem.partition("-")[2])
+    last.unlink()
+    assert f"found none from {base} to " in tool("dump", 0).err
+    assert tool("dump", 0, "--limit", 3).code == 0
+    assert tool("dump").code == 2
 
 
 def test_errors_prints_the_error_log_of_the_mark_file(tool, golden):

@@ -144,8 +144,12 @@ def test_a_file_that_is_not_a_catalog_is_refused_by_name(tmp_path, content, faul
 def test_files_of_a_recording_are_found_by_their_positions(tmp_path):
     for name in ("1-0.rec", "1-131072.rec", "1-5.rec", "1-262144.rec.del", "x-0.rec", "2-0.rec"):
         (tmp_path / name).touch()
+    last = ((1 << 31) - 1) << 30
+    for name in (f"3-{last}.rec", f"3-{1 << 63}.rec", "4-1\u0663.rec"):
+        (tmp_path / name).touch()
     files = segment_files(tmp_path)
-    assert {key: sorted(value) for key, value in files.items()} == {1: [0, 5, 131_072], 2: [0]}
+    found = {key: sorted(value) for key, value in files.items()}
+    assert found == {1: [0, 5, 131_072], 2: [0], 3: [last]}
     own_catalog(tmp_path, own.descriptor(0, start=own.SEGMENT + own.TERM + 64))
     (recording,) = read_catalog(tmp_path).recordings
     base = own.SEGMENT + own.TERM
