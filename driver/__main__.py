@@ -119,6 +119,8 @@ def _run_driver(arguments: Sequence[str]) -> int:
     except (DriverError, OSError) as error:
         text = cache_error.advice(error) if isinstance(error, OSError) else ""
         return _report(f"{error}{text}")
+    except MemoryError as error:
+        return _report(f"not enough memory (see `ulimit -v`): {error}")
     gc.freeze()
     gc.enable()
     with driver:

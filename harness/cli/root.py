@@ -8,6 +8,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Sequence
+from pathlib import Path
 
 import click
 
@@ -164,15 +165,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from windtunnel.driver.kernels.cache_error import advice
         from windtunnel.harness.artifact.regular_file import UnsafeFileError
 
-        text = f"{error.filename}: {error.strerror}" if error.filename else str(error)
-        _print_error(text + advice(error))
+        _print_error(_os_error_text(error) + advice(error))
         is_unsafe = isinstance(error, UnsafeFileError)
         return exit_code.INCONCLUSIVE if is_unsafe else exit_code.HARNESS
+    except MemoryError as error:
+        _print_error(f"not enough memory (see `ulimit -v`){f': {error}' if str(error) else ''}")
+        return exit_code.HARNESS
     except Exception:
         echo(traceback.format_exc().rstrip(), err=True)
         _print_error("this is a defect of windtunnel itself, not of the driver under test")
         return exit_code.HARNESS
     return result if isinstance(result, int) else exit_code.OK
+
+
+def _os_error_text(error: OSError) -> str:
+    if error.filename:
+        return f"{error.filename}: {error.strerror}"
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        return "the current directory does not exist any more: change to another one"
+    return str(error)
 
 
 def _print_error(text: str) -> None:

@@ -41,6 +41,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return _report(f"stdout: {error.strerror}", failure.DAMAGED)
         text = f"{error.filename}: {error.strerror}" if error.filename else str(error)
         return _report(text + cache_error.advice(error), failure.DAMAGED)
+    except MemoryError as error:
+        reason = f": {error}" if str(error) else ""
+        return _report(f"not enough memory (see `ulimit -v`){reason}", failure.DAMAGED)
     return result if isinstance(result, int) else failure.OK
 
 

@@ -45,7 +45,9 @@ REPORT_INTERVAL_S = 0.2
 UNDAMAGED_SHARE = 100
 """One trial in so many is followed by a run of its command on undamaged files."""
 HARNESS = 3
-DEFECT = re.compile(r"Traceback \(most recent|the judge raised|defect of windtunnel itself")
+DEFECT = re.compile(
+    r"Traceback \(most recent|the judge raised|defect of windtunnel itself|not enough memory"
+)
 """Text of commands that have met an exception that they did not expect."""
 _NEVER = -1
 PR_SET_PDEATHSIG = 1

@@ -80,6 +80,17 @@ def test_an_error_is_one_line_and_exit_1(run, arguments, message):
     assert err.count("\n") == 1
 
 
+def test_too_little_memory_is_one_line_and_exit_1(run, tmp_path, monkeypatch):
+    def fail(*_, **__):
+        raise MemoryError("Unable to allocate 20.0 MiB")
+
+    monkeypatch.setattr("windtunnel.driver.media_driver.media_driver.MediaDriver", fail)
+    code, out, err = run("--dir", str(tmp_path / "aeron"))
+    assert (code, out) == (1, "")
+    text = "not enough memory (see `ulimit -v`): Unable to allocate 20.0 MiB"
+    assert err == f"windtunnel-driver: {text}\n"
+
+
 @contextmanager
 def started(directory, *arguments, **settings) -> Iterator[subprocess.Popen[str]]:
     """Start a driver process; kill it if the test did not end it."""

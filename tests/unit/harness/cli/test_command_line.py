@@ -178,6 +178,30 @@ def test_disk_full_names_the_file(
     assert capsys.readouterr().err == "windtunnel: runs/x: No space left on device\n"
 
 
+@pytest.mark.parametrize("error", [MemoryError(), MemoryError("cannot allocate 5 GiB")])
+def test_too_little_memory_is_no_defect(
+    error: MemoryError, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fake(monkeypatch, error)
+    assert root.main(["fake"]) == exit_code.HARNESS
+    reason = f": {error}" if str(error) else ""
+    assert capsys.readouterr().err == f"windtunnel: not enough memory (see `ulimit -v`){reason}\n"
+
+
+def test_a_current_directory_that_was_removed_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    with pytest.raises(FileNotFoundError) as raised:
+        Path.cwd()
+    fake(monkeypatch, raised.value)
+    assert root.main(["fake"]) == exit_code.HARNESS
+    assert "windtunnel: the current directory does not exist any more" in capsys.readouterr().err
+
+
 def test_a_defect_has_another_exit_code_than_a_fail(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

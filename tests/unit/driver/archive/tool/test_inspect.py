@@ -12,6 +12,7 @@ from tests.golden.reader import GOLDEN, message
 from tests.unit.driver.archive.tool.outcome import put_mark_file
 from windtunnel.driver.archive.storage.catalog import FILE_NAME
 from windtunnel.driver.archive.storage.catalog_writer import CatalogWriter
+from windtunnel.driver.archive.tool import frame_dump
 from windtunnel.driver.archive.tool.directory import now_ms
 from windtunnel.driver.archive.tool.program import main
 from windtunnel.driver.base.clock import ManualClock
@@ -139,6 +140,16 @@ def test_dump_reports_frames_that_are_missing_at_the_end(tool, golden):
     assert f"found none from {base} to " in tool("dump", 0).err
     assert tool("dump", 0, "--limit", 3).code == 0
     assert tool("dump").code == 2
+
+
+def test_too_little_memory_is_reported(tool, golden, monkeypatch):
+    def fail(*_: object) -> None:
+        raise MemoryError("cannot allocate 5 GiB")
+
+    monkeypatch.setattr(frame_dump.MissingFrames, "on_frame", fail)
+    outcome = tool("dump", 0)
+    assert outcome.code == 2
+    assert "archive: not enough memory (see `ulimit -v`): cannot allocate 5 GiB\n" in outcome.err
 
 
 def test_errors_prints_the_error_log_of_the_mark_file(tool, golden):
