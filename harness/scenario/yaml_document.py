@@ -8,6 +8,7 @@ size, the nesting depth and the number of values have limits. Nothing here is re
 """
 
 import math
+import re
 from collections.abc import Iterable
 from copy import deepcopy
 from pathlib import Path
@@ -44,6 +45,11 @@ INT64_MIN, INT64_MAX = -(1 << 63), (1 << 63) - 1
 
 _CORE = "tag:yaml.org,2002:"
 _RESOLVED = tuple(_CORE + name for name in ("null", "bool", "int", "float"))
+_STRING = f"{_CORE}str"
+_OLD_NUMBER = re.compile(r"[-+]?(0[0-9_]+|[0-9_]+(:[0-9]+)+([.][0-9_]*)?)")
+"""Numbers to base 8, such as 012, and to base 60, such as 12:30:45, in YAML 1.1. Editors read YAML
+1.2, and users mean 12, or a text.
+"""
 _REMEDIES = {"mapping values are not allowed in this context": ": quote a text that contains ': '"}
 """What to do about problems that PyYAML reports without naming a remedy."""
 Mark = tuple[int, int]
@@ -67,8 +73,8 @@ class ScenarioError(ValueError):
 # With the parser of libyaml, which every package of PyYAML for Linux has, and which takes a seventh
 # of the time. PyYAML has no types.
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """A PyYAML loader that only recognizes null, booleans and numbers. It reads dates and the
-    special keys `<<` and `=` as strings.
+    """A PyYAML loader that only recognizes null, booleans and numbers. It reads dates, the special
+    keys `<<` and `=`, and what only YAML 1.1 takes for numbers, as strings.
     """
 
     yaml_implicit_resolvers: ClassVar[dict[str, list[tuple[str, Any]]]] = {
@@ -301,16 +307,14 @@ class YamlDocument:
         return value
 
     def _float(self, event: ScalarEvent, node: ScalarNode) -> float:
-        try:
-            value: float = self._loader.construct_yaml_float(node)
-        except OverflowError:
-            # A number to base 60, such as 1:30.5, with many digits.
-            value = math.inf
+        value: float = self._loader.construct_yaml_float(node)
         if not math.isfinite(value):
             raise self._refused(event, f"expected a finite number, found {_short(event.value)}")
         return value
 
     def _tag(self, event: ScalarEvent) -> str:
+        if _OLD_NUMBER.fullmatch(event.value):
+            return _STRING
         tag: str = self._loader.resolve(ScalarNode, event.value, event.implicit)
         return tag
 

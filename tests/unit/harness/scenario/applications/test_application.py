@@ -29,6 +29,19 @@ def test_the_json_schema_accepts_them_without_traffic():
     assert not accepts(document)
 
 
+def test_a_text_that_only_yaml_1_1_takes_for_a_number_is_passed_as_written():
+    written = "{TIME: 12:30:45, CODE: 012, PART: 7:30.5, NUMBER: 12, LIST: '012'}"
+    text = changed('env: {WHERE: "${aeron.dir}/x", PEER: "${a}"}', f"env: {written}")
+    env = parse_scenario(text, "made.yaml").applications[0].env
+    assert env == {
+        "TIME": "12:30:45",
+        "CODE": "012",
+        "PART": "7:30.5",
+        "NUMBER": "12",
+        "LIST": "012",
+    }
+
+
 def test_has_one_fidelity_by_default():
     assert parse_scenario(SAMPLE, "made.yaml").fidelity == ("netns",)
 
