@@ -246,10 +246,10 @@ def _live_tokens() -> set[str]:
 
 def _is_abandoned(directory: Path) -> bool:
     """Return whether a directory without a lab record is so old that no lab can still be in the
-    process of writing the record.
+    process of writing the record. A time in the future is of a clock that was stepped back.
     """
     try:
         age_s = time.time() - directory.lstat().st_mtime
     except FileNotFoundError:
         return False
-    return age_s > RECORD_TIMEOUT_S
+    return abs(age_s) > RECORD_TIMEOUT_S

@@ -127,7 +127,8 @@ def _suite(path: Path, live: set[str], now_s: float) -> OldSuite | None:
     if named != path.name:
         return None
     changed_s = max(each.st_mtime for each in (status, *_statuses(path, depth=1)))
-    may_run = code is None and (path.name in live or now_s - changed_s < ABANDONED_S)
+    # A time in the future is of a clock that was stepped back.
+    may_run = code is None and (path.name in live or abs(now_s - changed_s) < ABANDONED_S)
     return OldSuite(path, document, _freed_bytes(path), may_run)
 
 

@@ -83,14 +83,15 @@ def test_a_namespace_without_any_record_is_found_by_its_name(machine):
     assert names(machine, "netns") == ["someone-elses"]
 
 
+@pytest.mark.parametrize("ago", [2, -2], ids=["old", "from the future"])
 def test_a_directory_without_a_record_is_removed_once_no_one_can_be_about_to_write_one(
-    machine, monkeypatch
+    machine, monkeypatch, ago
 ):
     monkeypatch.setattr(clean, "RECORD_TIMEOUT_S", 3600.0)
     directory = machine / "memory" / "windtunnel-00000000"
     directory.mkdir()
     assert clean.remove_leftovers(machine / "runs") == []
-    long_ago_s = time.time() - 2 * clean.RECORD_TIMEOUT_S
+    long_ago_s = time.time() - ago * clean.RECORD_TIMEOUT_S
     os.utime(directory, (long_ago_s, long_ago_s))
     assert clean.remove_leftovers(machine / "runs") == [f"directory {directory}"]
 

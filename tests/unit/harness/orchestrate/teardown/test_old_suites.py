@@ -125,8 +125,10 @@ def test_an_unfinished_suite_is_kept_until_it_is_a_day_old(tmp_path: Path) -> No
     changed_s = max(each.stat().st_mtime for each in (folder, *folder.iterdir()))
     (young,) = old_suites.find_suites(tmp_path, changed_s + old_suites.ABANDONED_S - 1)
     (old,) = old_suites.find_suites(tmp_path, changed_s + old_suites.ABANDONED_S)
+    (future,) = old_suites.find_suites(tmp_path, changed_s - old_suites.ABANDONED_S)
     assert old_suites.select([young], keep=0) == []
     assert old_suites.select([old], keep=0) == [old]
+    assert old_suites.select([future], keep=0) == [future]
 
 
 def test_an_unfinished_suite_with_a_living_lab_is_kept_at_any_age(tmp_path: Path) -> None:
