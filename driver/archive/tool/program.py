@@ -30,7 +30,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _report(error.format_message(), error.exit_code)
     except (click.Abort, KeyboardInterrupt):
         return _report("interrupted", failure.INTERRUPTED)
-    except BrokenPipeError:
+    except (BrokenPipeError, SystemExit):
+        # click raises SystemExit(1) for a closed pipe, which would mean that there is no archive.
         _discard_stdout()
         return failure.BROKEN_PIPE
     except DriverError as error:

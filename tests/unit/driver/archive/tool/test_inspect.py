@@ -3,6 +3,8 @@
 import json
 import os
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -12,7 +14,7 @@ from tests.golden.reader import GOLDEN, message
 from tests.unit.driver.archive.tool.outcome import put_mark_file
 from windtunnel.driver.archive.storage.catalog import FILE_NAME
 from windtunnel.driver.archive.storage.catalog_writer import CatalogWriter
-from windtunnel.driver.archive.tool import frame_dump
+from windtunnel.driver.archive.tool import failure, frame_dump
 from windtunnel.driver.archive.tool.directory import now_ms
 from windtunnel.driver.archive.tool.program import main
 from windtunnel.driver.base.clock import ManualClock
@@ -140,6 +142,17 @@ def test_dump_reports_frames_that_are_missing_at_the_end(tool, golden):
     assert f"found none from {base} to " in tool("dump", 0).err
     assert tool("dump", 0, "--limit", 3).code == 0
     assert tool("dump").code == 2
+
+
+@pytest.mark.parametrize("words", [("count",), ("dump", "0"), ("--help",)])
+def test_a_closed_pipe_does_not_mean_that_there_is_no_archive(golden, words):
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "windtunnel.driver.archive", *words]
+    options = [] if words == ("--help",) else ["--dir", golden]
+    done = subprocess.run([*command, *options], stdout=writer, stderr=subprocess.PIPE, check=False)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (failure.BROKEN_PIPE, b"")
 
 
 def test_too_little_memory_is_reported(tool, golden, monkeypatch):
