@@ -135,7 +135,8 @@ def replace_file(path: Path, content: str) -> None:
             file.write(content)
         os.replace(fresh, path.name, src_dir_fd=folder, dst_dir_fd=folder)
     except BaseException as error:
-        with contextlib.suppress(FileNotFoundError):
+        # On a read-only file system, this fails with another error than that there is no such file.
+        with contextlib.suppress(OSError):
             os.unlink(fresh, dir_fd=folder)
         if isinstance(error, IsADirectoryError):
             raise _unsafe(path, "a regular file", stat.S_IFDIR) from error

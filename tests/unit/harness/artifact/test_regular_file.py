@@ -1,5 +1,6 @@
 """Files of untrusted folders are opened and replaced without following links."""
 
+import errno
 import os
 import resource
 import socket
@@ -124,6 +125,24 @@ def test_an_error_of_writing_names_the_file_and_leaves_nothing(tmp_path, files_o
     assert [each.name for each in tmp_path.iterdir()] == ["file"]
     with pytest.raises(OSError, match=f"File too large: '{file}'"), regular_file.naming(file):
         file.write_text("x" * 11)
+
+
+def test_an_error_of_a_read_only_file_system_names_the_file(tmp_path, monkeypatch):
+    real = os.open
+
+    def refuse(path, flags, *rest, **named):
+        if flags & os.O_CREAT:
+            raise OSError(errno.EROFS, "Read-only file system", path)
+        return real(path, flags, *rest, **named)
+
+    def refuse_unlink(path, **_):
+        raise OSError(errno.EROFS, "Read-only file system", path)
+
+    monkeypatch.setattr(os, "open", refuse)
+    monkeypatch.setattr(os, "unlink", refuse_unlink)
+    file = tmp_path / "file"
+    with pytest.raises(OSError, match=f"Read-only file system: '{file}'"):
+        regular_file.replace_file(file, "new")
 
 
 @pytest.mark.parametrize("link", ["hosts", "run/hosts"])
