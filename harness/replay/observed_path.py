@@ -21,6 +21,7 @@ from windtunnel.harness.replay.sightings import Stream
 from windtunnel.harness.scenario.schema.impairment import DELAY_MAX_NS
 from windtunnel.harness.scenario.schema.units import (
     BILLION,
+    BYTES_PER_SECOND_MAX,
     format_byte_rate,
     format_bytes,
     format_duration,
@@ -29,6 +30,10 @@ from windtunnel.harness.scenario.schema.units import (
 ROUND_TRIP_MIN_NS = 20_000
 """Shorter round trips are those of a lab without delays."""
 DELAY_STEP_NS = 1_000
+CLOCK_STEP_NS = 1_000_000
+"""A clock was stepped back if a frame is earlier than the one before it by this or more. Smaller
+differences are of packets that two receive queues handed over in another order.
+"""
 SILENCE_FACTOR = 10
 """A pause is mentioned if it is this many times longer than the mean time between messages."""
 
@@ -39,13 +44,15 @@ class ObservedPath:
 
     bytes_per_s: int = 0
     lasts_ns: int = 0
-    "Time from the first frame to the last one that is in order."
+    "Time from the first frame to the last one that is in order, without steps of the clock back."
     silence_ns: int = 0
     "Longest time between two frames in order."
     messages: int = 0
     window_bytes: int = 0
     least_window_bytes: int = 0
     round_trip_ns: int = 0
+    is_stepped: bool = False
+    "Whether the clock of the capture was stepped back."
     is_estimate: bool = False
     "Whether the round trip is an estimate from one capture, which exceeds the real one."
 
@@ -67,6 +74,8 @@ class ObservedPath:
             if self.silence_ns * self.messages > SILENCE_FACTOR * self.lasts_ns:
                 text += f", without its pauses of up to {self.silence_ns / 1e6:,.1f} ms"
             yield text
+        if self.is_stepped:
+            yield "the capture's clock was stepped back, so its times may be wrong"
         if not self.window_bytes:
             yield "no status message was captured, so the receiver window is the default"
         elif self.least_window_bytes != self.window_bytes:
@@ -88,7 +97,9 @@ def observed_path(sightings: tuple[Stream, ...]) -> ObservedPath:
     leads = frames["position"] >= np.append(0, ends[:-1]) if len(frames) else np.zeros(0, bool)
     leading = frames[leads]
     times_ns = leading["time_ns"]
-    lasts_ns = int(times_ns[-1] - times_ns[0]) if len(times_ns) else 0
+    intervals_ns = np.diff(times_ns)
+    is_step = intervals_ns <= -CLOCK_STEP_NS
+    lasts_ns = max(0, int(intervals_ns[~is_step].sum()))
     _, first = np.unique(frames["position"], return_index=True)
     frames = frames[first]
     # The last message ends the time, and does not fill it.
@@ -98,13 +109,15 @@ def observed_path(sightings: tuple[Stream, ...]) -> ObservedPath:
     found = found[found > 0]
     is_estimate = len(sightings) == 1
     trip_ns = round_trip_ns(stream) if is_estimate else round_trip_between_ns(*sightings)
+    bytes_per_s = sent * BILLION // lasts_ns if lasts_ns else 0
     return ObservedPath(
-        bytes_per_s=sent * BILLION // lasts_ns if lasts_ns else 0,
+        bytes_per_s=bytes_per_s if bytes_per_s <= BYTES_PER_SECOND_MAX else 0,
         lasts_ns=lasts_ns,
-        silence_ns=int(np.diff(times_ns).max(initial=0)),
+        silence_ns=int(intervals_ns.max(initial=0)),
         messages=len(times_ns),
         window_bytes=int(found.max(initial=0)),
         least_window_bytes=int(found.min()) if len(found) else 0,
         round_trip_ns=trip_ns,
+        is_stepped=bool(is_step.any()),
         is_estimate=is_estimate,
     )

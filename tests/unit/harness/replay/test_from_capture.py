@@ -187,3 +187,39 @@ def test_times_beyond_the_range_of_a_clock_are_not_compared(tmp_path):
         path.write_bytes(head + made.pcapng_packets(packets, ticks=lambda _, ticks=ticks: ticks))
     with pytest.raises(CaptureError, match="found 3 packets, 3 untimed"):
         from_captures(files, tmp_path / "out.yaml")
+
+
+def path_of(folder, times_ns):
+    """Return the path that a capture of frames with these times shows."""
+    payload = bytes(1_000)
+    step = 1_056
+    packets = [packet(made.START_NS, made.setup())]
+    packets += [
+        packet(made.START_NS + time_ns, made.data(index * step, payload))
+        for index, time_ns in enumerate(times_ns)
+    ]
+    capture = folder / "pub.pcap"
+    capture.write_bytes(made.pcap(packets))
+    return from_captures([capture], folder / "out.yaml")
+
+
+def test_a_clock_that_was_stepped_back_does_not_change_the_pace(tmp_path):
+    steady = path_of(tmp_path, [index * MS for index in range(100)])
+    assert not any("stepped back" in note for note in steady.notes)
+    back = [index * MS - (index >= 50) * 3_600_000 * MS for index in range(100)]
+    stepped = path_of(tmp_path, back)
+    assert any("the capture's clock was stepped back" in note for note in stepped.notes)
+    rates = [each.streams[0]["bytes_per_s"] for each in (stepped, steady)]
+    assert rates[1] <= rates[0] <= rates[1] * 1.02
+
+
+@pytest.mark.parametrize("step_ns", [-3_600_000 * MS, 0])
+def test_a_pace_that_times_do_not_show_is_unknown(tmp_path, step_ns):
+    found = path_of(tmp_path, [index * step_ns for index in range(100)])
+    assert found.streams[0]["bytes_per_s"] == 0
+    assert any("its pace is unknown" in note for note in found.notes)
+
+
+def test_a_pace_beyond_the_limit_of_scenarios_is_unknown(tmp_path):
+    found = path_of(tmp_path, [int(index >= 1_400) for index in range(1_500)])
+    assert found.streams[0]["bytes_per_s"] == 0
