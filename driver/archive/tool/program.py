@@ -28,7 +28,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _report(f"{error.format_message()} (see `{path} --help`)", failure.USAGE)
     except click.ClickException as error:
         return _report(error.format_message(), error.exit_code)
-    except (click.Abort, KeyboardInterrupt):
+    except (click.Abort, KeyboardInterrupt) as error:
+        if isinstance(error.__context__, EOFError):
+            text = "expected an answer on stdin, found its end; answer with --yes (delete-orphans)"
+            return _report(f"{text}, or with --truncate or --keep (verify)", failure.INTERRUPTED)
         return _report("interrupted", failure.INTERRUPTED)
     except (BrokenPipeError, SystemExit):
         # click raises SystemExit(1) for a closed pipe, which would mean that there is no archive.

@@ -239,7 +239,9 @@ def test_orphans_of_other_or_invalid_recordings_are_not_deleted(tool, golden):
 
 def test_nothing_is_deleted_without_confirmation(tool, golden, monkeypatch):
     monkeypatch.setattr("sys.stdin", io.StringIO(""))
-    assert tool("delete-orphans").code == 130
+    outcome = tool("delete-orphans")
+    assert outcome.code == 130
+    assert "expected an answer on stdin, found its end; answer with --yes" in outcome.err
     assert (golden / "2-0.rec").exists()
 
 
