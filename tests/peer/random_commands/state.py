@@ -62,7 +62,7 @@ def _key(type_id: int, key: bytes) -> bytes:
     elif type_id == LOCAL_SOCKET_ADDRESS:
         begin, length_at = 4, 4  # before it is the number of a counter
     else:
-        return key.rstrip(b"\0")
+        return key[:8] if type_id == CLIENT_HEARTBEAT else key.rstrip(b"\0")
     (length,) = struct.unpack_from("<i", key, length_at)
     return key[begin : length_at + 4 + length]
 

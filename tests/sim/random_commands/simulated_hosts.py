@@ -50,8 +50,11 @@ class SimulatedDriver(DriverUnderTest):
 
     unlike_metadata = (descriptor.PAGE_SIZE,)
 
-    def __init__(self, kind: str, host: Host, names: Names, id_min: int) -> None:
+    def __init__(
+        self, kind: str, host: Host, names: Names, id_min: int, uncounted: tuple[str, ...]
+    ) -> None:
         super().__init__(kind, host.directory, names, id_min)
+        self.uncounted = uncounted
         self.attach(open_existing(host.directory, writable=True))
 
 
@@ -60,13 +63,16 @@ class Worlds:
 
     def __init__(self, worlds: list[SimulatedWorld]) -> None:
         self._worlds = worlds
+        # Which one of a dying publication's SETUPs is lost decides whether it still has an image.
+        is_impaired = bool(worlds[0].case.impairments)
+        self._uncounted = ("AvailableImage", "UnavailableImage") if is_impaired else ()
         self._names = [Names() for _ in worlds]
 
     def drivers(self, index: int) -> list[SimulatedDriver]:
         """Return the drivers of a host, in the order of KINDS."""
         return [
             SimulatedDriver(
-                kind, world.hosts[index], names, ID_MIN + index * IDS_PER_HOST
+                kind, world.hosts[index], names, ID_MIN + index * IDS_PER_HOST, self._uncounted
             )
             for kind, world, names in zip(KINDS, self._worlds, self._names, strict=True)
         ]  # fmt: skip
@@ -115,7 +121,7 @@ def open_worlds(
         hosts=tuple(HostCase(name=name, address=each) for name, each in ADDRESSES.items()),
         payload=Payload(path="", sha256="", length_bytes=0), traffic=(), faults=(), expect=(),
         wall_ns=10**9, links=tuple(LinkCase(between=each) for each in links),
-        impairments=tuple(impairment_case(each, impaired) for each in directions),
+        impairments=tuple(impairment_case(each, impaired) for each in directions if impairments),
         timeouts=Settings(
             image_liveness_ns=IMAGE_LIVENESS_NS, client_liveness_ns=CLIENT_LIVENESS_NS,
             publication_unblock_ns=UNBLOCK_NS, others=settings,
