@@ -2,8 +2,7 @@
 
 import pytest
 
-from tests.unit.harness.exam.planted_runs import run_planted
-from windtunnel.harness.exam.mutant import by_name
+from tests.unit.harness.exam.planted_runs import mutant_of, run_planted
 from windtunnel.harness.exam.worker_run import RUN_LIMIT_S
 from windtunnel.harness.orchestrate.labs import privileges
 
@@ -28,7 +27,7 @@ pytestmark = [
     ],
 )
 def test_each_mutant_is_killed_by_the_intended_check(tmp_path, name, check):
-    run = run_planted(by_name(name).scenarios[0], name, tmp_path, "netns")
+    run = run_planted(mutant_of(name).scenarios[0], name, tmp_path, "netns")
     assert run.outcome == "FAIL", run
     assert check in run.checks
-    assert check in by_name(name).killed_by
+    assert check in mutant_of(name).killed_by

@@ -5,8 +5,8 @@ from functools import partial
 
 import pytest
 
-from tests.unit.harness.exam.planted_runs import run_planted
-from windtunnel.harness.exam.mutant import NONE, by_name
+from tests.unit.harness.exam.planted_runs import mutant_of, run_planted
+from windtunnel.harness.exam.mutant import NONE
 from windtunnel.harness.exam.worker_run import RUN_LIMIT_S
 
 # A process for each run; the first compiles the driver with all mutants in it, and others wait.
@@ -42,11 +42,11 @@ def results(tmp_path_factory):
 def _run_in_its_scenario(folder, name):
     own = folder / name
     own.mkdir()
-    return run_planted(by_name(name).scenarios[0], name, own, "sim")
+    return run_planted(mutant_of(name).scenarios[0], name, own, "sim")
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_each_mutant_is_killed_by_an_intended_check(name, results):
     result = results[name]
     assert result.outcome == "FAIL", result
-    assert set(result.checks) & set(by_name(name).killed_by), result
+    assert set(result.checks) & set(mutant_of(name).killed_by), result

@@ -4,8 +4,13 @@ import threading
 from contextlib import closing
 
 from windtunnel.harness.exam import mutated_driver
-from windtunnel.harness.exam.mutant import load_all
+from windtunnel.harness.exam.mutant import Mutant, chosen, load_all
 from windtunnel.harness.exam.worker_run import RUN_LIMIT_S, WorkerRuns
+
+
+def mutant_of(name: str) -> Mutant:
+    (found,) = chosen(load_all(), [name])
+    return found
 
 
 def run_planted(scenario, mutant, folder, fidelity):
