@@ -15,8 +15,8 @@ FAIL. An exception, and any other value, is HARNESS. See docs/own-checks.md.
 from windtunnel.harness.checks.check import check
 from windtunnel.harness.checks.evidence import Decision, Event, Evidence, Stream
 from windtunnel.harness.checks.frame import Frame
-from windtunnel.harness.checks.missing import EvidenceMissing
 from windtunnel.harness.checks.series import Counter
+from windtunnel.harness.verdict.core.finding import EvidenceMissing
 
 __all__ = [
     "Counter",

@@ -35,8 +35,8 @@ from windtunnel.harness.artifact.run.own_checks import (
 )
 from windtunnel.harness.checks.check import defined, line_of, name_of
 from windtunnel.harness.checks.evidence import Evidence
-from windtunnel.harness.checks.missing import EvidenceMissing
 from windtunnel.harness.scenario.own_checks import read_source
+from windtunnel.harness.verdict.core.finding import EvidenceMissing
 
 MEMORY_BYTES_MAX = 2 << 30
 """Maximum memory of the process, without files that it maps."""

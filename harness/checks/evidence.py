@@ -17,7 +17,6 @@ from windtunnel.harness.artifact.middlebox.decision import ACTIONS, NO_POSITION
 from windtunnel.harness.artifact.regular_file import open_regular
 from windtunnel.harness.artifact.run.result_row import ResultRow
 from windtunnel.harness.checks.frame import Frame, address_text, frames_of
-from windtunnel.harness.checks.missing import EvidenceMissing, present
 from windtunnel.harness.checks.series import Counter, counters_of
 from windtunnel.harness.dissect.capture.pcap import Capture, address_halves, sent_by, sent_to
 from windtunnel.harness.dissect.frames.flow import StreamFacts, learn_streams
@@ -25,6 +24,7 @@ from windtunnel.harness.dissect.frames.route import to_group
 from windtunnel.harness.scenario.resolved.case import Case
 from windtunnel.harness.verdict.checks.observed.found_streams import observed_of
 from windtunnel.harness.verdict.core.evidence import Evidence as RunEvidence
+from windtunnel.harness.verdict.core.finding import EvidenceMissing, present
 from windtunnel.harness.verdict.views.observed_results import observed_rows
 from windtunnel.harness.verdict.views.results import readings
 

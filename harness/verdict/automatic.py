@@ -31,7 +31,7 @@ AUTOMATIC: Mapping[str, Callable[..., object]] = {
     application.NAME: application.applications_ran,
     reported_round_trips.NAME: reported_round_trips.reported_round_trips,
     observed_streams.NAME: observed_streams.observed_streams,
-    **{check.__name__: check for check, _ in _OF_OBSERVED if check.__name__ not in CHECKS},
+    **{name: check for name, _, check in _OF_OBSERVED if name not in CHECKS},
     stream_limits.GOODPUT: stream_limits.observed_goodput,
     stream_limits.SILENCE: stream_limits.observed_silence,
     stream_limits.RECOVERY: stream_limits.observed_recovery,

@@ -43,7 +43,13 @@ from windtunnel.harness.verdict.checks.reported_round_trips import reported_roun
 from windtunnel.harness.verdict.checks.subject import NAME as SUBJECT_CHECK
 from windtunnel.harness.verdict.checks.subject import subject_lived
 from windtunnel.harness.verdict.core.evidence import Evidence
-from windtunnel.harness.verdict.core.finding import AtFault, Finding, Missing, inconclusive
+from windtunnel.harness.verdict.core.finding import (
+    AtFault,
+    EvidenceMissing,
+    Finding,
+    Missing,
+    inconclusive,
+)
 from windtunnel.harness.verdict.core.kind import Kind
 from windtunnel.harness.verdict.core.limit import Limit
 from windtunnel.harness.verdict.core.outcome import Outcome, exit_code, merge
@@ -244,9 +250,13 @@ def _applies_to_flow(expected: CheckCase, flow: TrafficCase) -> bool:
 
 
 def _guarded(name: str, run: Callable[..., list[Finding]], *arguments: Any) -> list[Finding]:
-    """Run a gate or check. If it raises an exception, return a HARNESS finding."""
+    """Run a gate or check. If it lacks evidence for all of its subjects, it is inconclusive. If it
+    raises another exception, return a HARNESS finding.
+    """
     try:
         return run(*arguments) or [Finding(name, Outcome.INCONCLUSIVE, "nothing to check")]
+    except EvidenceMissing as error:
+        return [inconclusive(name, error.missing)]
     except Exception as error:
         return [_raised(name, error)]
 

@@ -49,7 +49,7 @@ from windtunnel.harness.verdict.checks.retransmission import (
 )
 from windtunnel.harness.verdict.checks.timed.expected_frames import expected_frames
 from windtunnel.harness.verdict.core.evidence import Evidence
-from windtunnel.harness.verdict.core.finding import AtFault, Finding
+from windtunnel.harness.verdict.core.finding import AtFault, Finding, finding_of
 from windtunnel.harness.verdict.core.kind import Kind
 from windtunnel.harness.verdict.core.limit import Limit
 from windtunnel.harness.verdict.gates import (
@@ -93,14 +93,14 @@ def first_sentence(function: Callable[..., object]) -> str:
     return text if end < 0 else text[: end + 1]
 
 
-def _each(check: StreamCheck) -> RunCheck:
+def _each(name: str, kind: Kind, check: StreamCheck, limit: Limit | None = None) -> Check:
     """Turn a check of one flow (a stream to one subscriber) into a check of several flows."""
 
     def run(evidence: Evidence, traffics: list[TrafficCase]) -> list[Finding]:
-        return [_named(check(evidence, flow), flow) for flow in traffics]
+        return [_named(finding_of(name, flow.id, check, evidence, flow), flow) for flow in traffics]
 
     run.__doc__ = check.__doc__
-    return run
+    return Check(name, kind, run, limit)
 
 
 def _of_no_stream(evidence: Evidence, traffics: list[TrafficCase]) -> list[Finding]:
@@ -137,64 +137,56 @@ none."""
 CHECKS: dict[str, Check] = {
     check.name: check
     for check in (
-        Check(delivery.ONCE, Kind.SAFETY, _each(delivery.delivered_once)),
-        Check(delivery.INTACT, Kind.SAFETY, _each(delivery.delivered_intact), undelivered.LIMIT),
-        Check(stretch.UNBROKEN, Kind.SAFETY, _each(stretch.delivered_unbroken), undelivered.LIMIT),
-        Check(parts.IN_PARTS, Kind.SAFETY, _each(parts.delivered_in_parts), undelivered.LIMIT),
-        Check(coverage.COVERED, Kind.SAFETY, _each(coverage.positions_covered)),
-        Check(coverage.PADDED, Kind.SAFETY, _each(coverage.pad_only_where_lost)),
-        Check(
-            log_comparison.EQUAL, Kind.SAFETY, _each(log_comparison.image_log_equals_publication)
-        ),
+        _each(delivery.ONCE, Kind.SAFETY, delivery.delivered_once),
+        _each(delivery.INTACT, Kind.SAFETY, delivery.delivered_intact, undelivered.LIMIT),
+        _each(stretch.UNBROKEN, Kind.SAFETY, stretch.delivered_unbroken, undelivered.LIMIT),
+        _each(parts.IN_PARTS, Kind.SAFETY, parts.delivered_in_parts, undelivered.LIMIT),
+        _each(coverage.COVERED, Kind.SAFETY, coverage.positions_covered),
+        _each(coverage.PADDED, Kind.SAFETY, coverage.pad_only_where_lost),
+        _each(log_comparison.EQUAL, Kind.SAFETY, log_comparison.image_log_equals_publication),
         Check(replay_merge.MERGED, Kind.LIVENESS, replay_merge.merged_into_live),
         Check(recording.EQUAL, Kind.SAFETY, recording.recording_equals_published, unrecorded.LIMIT),
-        Check(recovery.NO_NAKS, Kind.PROTOCOL, _each(recovery.no_naks)),
-        Check(nak_checks.ONLY_GAPS, Kind.PROTOCOL, _each(nak_checks.naks_only_for_gaps)),
-        Check(nak_checks.PACED, Kind.TIMING, _each(nak_checks.naks_paced)),
-        Check(nak_times.IN_TIME, Kind.TIMING, _each(nak_times.naks_in_time)),
-        Check(
+        _each(recovery.NO_NAKS, Kind.PROTOCOL, recovery.no_naks),
+        _each(nak_checks.ONLY_GAPS, Kind.PROTOCOL, nak_checks.naks_only_for_gaps),
+        _each(nak_checks.PACED, Kind.TIMING, nak_checks.naks_paced),
+        _each(nak_times.IN_TIME, Kind.TIMING, nak_times.naks_in_time),
+        _each(
             retransmit_checks.ONLY_REQUESTED,
             Kind.PROTOCOL,
-            _each(retransmit_checks.retransmits_only_if_asked),
+            retransmit_checks.retransmits_only_if_asked,
         ),
         Check(recovery.AGREE, Kind.STATE, recovery.naks_and_retransmits_agree),
         Check(packet_counts.AGREE, Kind.STATE, packet_counts.counters_agree_with_packets),
-        Check(recovery.IDENTICAL, Kind.PROTOCOL, _each(recovery.retransmits_identical)),
-        Check(window.WITHIN, Kind.PROTOCOL, _each(window.sends_within_window)),
-        Check(
+        _each(recovery.IDENTICAL, Kind.PROTOCOL, recovery.retransmits_identical),
+        _each(window.WITHIN, Kind.PROTOCOL, window.sends_within_window),
+        _each(
             status_message_checks.ON_TIME,
             Kind.TIMING,
-            _each(status_message_checks.status_messages_on_time),
+            status_message_checks.status_messages_on_time,
         ),
-        Check(
+        _each(
             status_message_checks.BACKED,
             Kind.PROTOCOL,
-            _each(status_message_checks.status_messages_backed),
+            status_message_checks.status_messages_backed,
         ),
-        Check(heartbeat_checks.SILENCE, Kind.TIMING, _each(heartbeat_checks.heartbeats_in_silence)),
+        _each(heartbeat_checks.SILENCE, Kind.TIMING, heartbeat_checks.heartbeats_in_silence),
         Check(feedback_intervals.SPACED, Kind.TIMING, feedback_intervals.feedback_spaced),
-        Check(positions.REACHES_END, Kind.LIVENESS, _each(positions.rcv_pos_reaches_end)),
-        Check(end_of_stream.EOS, Kind.LIVENESS, _each(end_of_stream.eos_reaches_end)),
-        Check(positions.MONOTONIC, Kind.PROTOCOL, _each(positions.rcv_pos_monotonic)),
-        Check(positions.HWM, Kind.PROTOCOL, _each(positions.rcv_hwm_from_wire)),
+        _each(positions.REACHES_END, Kind.LIVENESS, positions.rcv_pos_reaches_end),
+        _each(end_of_stream.EOS, Kind.LIVENESS, end_of_stream.eos_reaches_end),
+        _each(positions.MONOTONIC, Kind.PROTOCOL, positions.rcv_pos_monotonic),
+        _each(positions.HWM, Kind.PROTOCOL, positions.rcv_hwm_from_wire),
         Check(positions.INVALID, Kind.PROTOCOL, positions.invalid_packets_zero),
-        Check(nak_response.WHOLE, Kind.PROTOCOL, _each(nak_response.naks_answered_whole)),
+        _each(nak_response.WHOLE, Kind.PROTOCOL, nak_response.naks_answered_whole),
         Check(nak_response.COUNTED, Kind.PROTOCOL, nak_response.retransmits_counted),
-        Check(nak_response.SPACED, Kind.TIMING, _each(nak_response.retransmits_spaced)),
-        Check(round_trips.MEASURED, Kind.PROTOCOL, _each(round_trips.round_trips_measured)),
-        Check(limits.SENDER, Kind.PROTOCOL, _each(limits.snd_lmt_follows_status)),
-        Check(limits.PUBLISHER, Kind.PROTOCOL, _each(limits.pub_lmt_follows_snd_pos)),
-        Check(back_pressure.COUNTED, Kind.STATE, _each(back_pressure.back_pressure_counted)),
-        Check(cubic_windows.WINDOWS, Kind.PROTOCOL, _each(cubic_windows.cubic_windows_shrink)),
-        Check(stream_setup.SETUPS, Kind.TIMING, _each(stream_setup.setups_until_answered)),
-        Check(
-            acknowledgement.CONSUMED, Kind.PROTOCOL, _each(acknowledgement.status_messages_consumed)
-        ),
-        Check(
-            acknowledgement.STEPS,
-            Kind.PROTOCOL,
-            _each(acknowledgement.status_messages_in_strides),
-        ),
+        _each(nak_response.SPACED, Kind.TIMING, nak_response.retransmits_spaced),
+        _each(round_trips.MEASURED, Kind.PROTOCOL, round_trips.round_trips_measured),
+        _each(limits.SENDER, Kind.PROTOCOL, limits.snd_lmt_follows_status),
+        _each(limits.PUBLISHER, Kind.PROTOCOL, limits.pub_lmt_follows_snd_pos),
+        _each(back_pressure.COUNTED, Kind.STATE, back_pressure.back_pressure_counted),
+        _each(cubic_windows.WINDOWS, Kind.PROTOCOL, cubic_windows.cubic_windows_shrink),
+        _each(stream_setup.SETUPS, Kind.TIMING, stream_setup.setups_until_answered),
+        _each(acknowledgement.CONSUMED, Kind.PROTOCOL, acknowledgement.status_messages_consumed),
+        _each(acknowledgement.STEPS, Kind.PROTOCOL, acknowledgement.status_messages_in_strides),
         Check(
             rejected_datagrams.OVER_UNDER_RUNS,
             Kind.PROTOCOL,
@@ -203,17 +195,17 @@ CHECKS: dict[str, Check] = {
         Check(
             rejected_datagrams.INVALID, Kind.PROTOCOL, rejected_datagrams.invalid_packets_counted
         ),
-        Check(identities.IDENTIFY, Kind.STATE, _each(identities.counters_identify_streams)),
+        _each(identities.IDENTIFY, Kind.STATE, identities.counters_identify_streams),
         Check(mapped_bytes.COUNTED, Kind.STATE, mapped_bytes.mapped_bytes_counted),
         Check(client_heartbeats.WRITTEN, Kind.STATE, client_heartbeats.heartbeats_of_clients),
         Check(sums.ADD_UP, Kind.STATE, sums.system_counters_add_up),
-        Check(receiver_counts.COUNTED, Kind.STATE, _each(receiver_counts.group_receivers_counted)),
-        Check(active_transports.COUNTED, Kind.STATE, _each(active_transports.transports_counted)),
-        Check(loss_reports.AGREES, Kind.STATE, _each(loss_reports.loss_report_agrees)),
-        Check(gap_counters.AGREE, Kind.STATE, _each(gap_counters.gap_counters_agree)),
+        _each(receiver_counts.COUNTED, Kind.STATE, receiver_counts.group_receivers_counted),
+        _each(active_transports.COUNTED, Kind.STATE, active_transports.transports_counted),
+        _each(loss_reports.AGREES, Kind.STATE, loss_reports.loss_report_agrees),
+        _each(gap_counters.AGREE, Kind.STATE, gap_counters.gap_counters_agree),
         Check(gap_filling.COUNTED, Kind.PROTOCOL, gap_filling.gap_fills_counted),
-        Check(prompt_filling.PROMPT, Kind.TIMING, _each(prompt_filling.gap_fills_prompt)),
-        Check(gap_filling.EMPTY, Kind.SAFETY, _each(gap_filling.gap_fills_cover_nothing)),
+        _each(prompt_filling.PROMPT, Kind.TIMING, prompt_filling.gap_fills_prompt),
+        _each(gap_filling.EMPTY, Kind.SAFETY, gap_filling.gap_fills_cover_nothing),
         Check(frame_expectation.NAME, Kind.TIMING, _of_no_stream, run_with=expected_frames),
     )
 }

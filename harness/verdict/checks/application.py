@@ -24,6 +24,7 @@ from windtunnel.harness.verdict.core.finding import (
     failed,
     inconclusive,
     passed,
+    present,
 )
 from windtunnel.harness.verdict.core.kind import Kind
 from windtunnel.harness.verdict.core.outcome import Outcome
@@ -37,11 +38,7 @@ def applications_ran(evidence: Evidence) -> list[Finding]:
     """Each application was ready in time, ended as the scenario expects, and logged no forbidden
     text.
     """
-    manifest, case = evidence.manifest, evidence.case
-    if isinstance(manifest, Missing):
-        return [inconclusive(NAME, manifest)]
-    if isinstance(case, Missing):
-        return [inconclusive(NAME, case)]
+    manifest, case = present(evidence.manifest, evidence.case)
     findings = []
     for application in case.applications:
         found = list(_findings(evidence, manifest, application))

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from windtunnel.harness.scenario.resolved.unawaited import never_left_behind, without_waiting
 from windtunnel.harness.verdict.core.evidence import Evidence
-from windtunnel.harness.verdict.core.finding import AtFault, Finding, Missing, all_or_missing
+from windtunnel.harness.verdict.core.finding import AtFault, Finding, Missing
 
 
 def blame_scenario(evidence: Evidence, finding: Finding) -> Finding:
@@ -17,11 +17,12 @@ def blame_scenario(evidence: Evidence, finding: Finding) -> Finding:
     """
     for traffic in () if isinstance(evidence.case, Missing) else evidence.case.traffic:
         for flow in traffic.flows:
-            found = all_or_missing(evidence.subscriber(flow), evidence.publisher(flow))
             is_other = finding.about != f"{flow.to_host}/subscriber-{flow.id}"
-            if is_other or isinstance(found, Missing) or never_left_behind(flow):
+            subscriber, publisher = evidence.subscriber(flow), evidence.publisher(flow)
+            if isinstance(subscriber, Missing) or isinstance(publisher, Missing):
                 continue
-            subscriber, publisher = found
+            if is_other or never_left_behind(flow):
+                continue
             behind = publisher.end_position - subscriber.end_position
             if subscriber.error and not subscriber.eos_seen and behind > flow.window_bytes:
                 text = f"{finding.text}; it was {behind:,} bytes behind: {without_waiting(flow)}"

@@ -23,6 +23,7 @@ from windtunnel.harness.verdict.core.finding import (
     Missing,
     inconclusive,
     passed,
+    present,
 )
 from windtunnel.harness.verdict.core.kind import Kind
 from windtunnel.harness.verdict.core.outcome import Outcome
@@ -32,9 +33,7 @@ NAME = "own_checks"
 
 def own_checks(evidence: Evidence) -> list[Finding]:
     """The scenario's own checks found nothing wrong, each with its own name."""
-    case = evidence.case
-    if isinstance(case, Missing):
-        return [inconclusive(NAME, case)]
+    case = present(evidence.case)
     path = evidence.folder.own_checks
     where = evidence.name_of(path)
     try:

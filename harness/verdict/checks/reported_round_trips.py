@@ -21,6 +21,7 @@ from windtunnel.harness.verdict.core.finding import (
     failed,
     inconclusive,
     passed,
+    present,
 )
 from windtunnel.harness.verdict.core.kind import Kind
 from windtunnel.harness.verdict.core.outcome import Outcome
@@ -36,9 +37,7 @@ PERCENTILES = ((50, "p50"), (99, "p99"), (100, "longest"))
 
 def reported_round_trips(evidence: Evidence) -> list[Finding]:
     """The round trips that applications report are as short as the scenario says."""
-    case = evidence.case
-    if isinstance(case, Missing):
-        return [inconclusive(NAME, case)]
+    case = present(evidence.case)
     return [_finding(evidence, each) for each in case.applications if any(each.round_trips_ns)]
 
 

@@ -21,7 +21,14 @@ from windtunnel.harness.verdict.core.exit_codes import (
     UNSUPPORTED_EXIT_CODE,
     invalid_file_text,
 )
-from windtunnel.harness.verdict.core.finding import Finding, Missing, failed, inconclusive, passed
+from windtunnel.harness.verdict.core.finding import (
+    Finding,
+    Missing,
+    failed,
+    inconclusive,
+    passed,
+    present,
+)
 from windtunnel.harness.verdict.core.kind import Kind
 from windtunnel.harness.verdict.core.outcome import Outcome
 from windtunnel.harness.verdict.gates.overload import PHASE
@@ -41,9 +48,7 @@ def subject_lived(evidence: Evidence) -> list[Finding]:
     """No driver or workload died or reported an error, and the traffic ended within its time
     budget.
     """
-    manifest = evidence.manifest
-    if isinstance(manifest, Missing):
-        return [inconclusive(NAME, manifest)]
+    manifest = present(evidence.manifest)
     where = evidence.name_of(evidence.folder.manifest)
     subjects = [each for each in manifest.processes if each.role in ROLES]
     if not subjects:

@@ -67,7 +67,7 @@ from windtunnel.harness.verdict.core.evidence_contents import (
     SavedArchive,
     SavedLog,
 )
-from windtunnel.harness.verdict.core.finding import Missing, all_or_missing
+from windtunnel.harness.verdict.core.finding import Missing, or_missing, present
 from windtunnel.harness.verdict.core.image_start import from_image_start, image_start
 from windtunnel.harness.verdict.core.run_reader import RunReader
 from windtunnel.harness.verdict.core.wire import Wire, wire_of
@@ -160,14 +160,11 @@ class Evidence:
     def payload(self) -> NDArray[np.uint8] | Missing:
         return self._reader.content(self.folder.payload)
 
+    @or_missing
     def _planned(self, traffic: TrafficCase) -> Planned | Missing:
-        payload, case = self.payload, self.case
         if traffic.observed:
             return self._observed(traffic)
-        if isinstance(payload, Missing):
-            return payload
-        if isinstance(case, Missing):
-            return case
+        payload, case = present(self.payload, self.case)
         if len(payload) == 0:
             return Missing(self.name_of(self.folder.payload), "is empty")
         messages = plan(
@@ -182,20 +179,16 @@ class Evidence:
         )
         return Planned(messages, log, payload)
 
-    def _observed(self, traffic: TrafficCase) -> Planned | Missing:
+    def _observed(self, traffic: TrafficCase) -> Planned:
         """Return what is known about the plan of an observed stream: where its image began."""
-        found = all_or_missing(self.wire(traffic), self.capture(traffic.to_host))
-        if isinstance(found, Missing):
-            return found
-        start = image_start(*found)
+        start = image_start(*present(self.wire(traffic), self.capture(traffic.to_host)))
         nothing = np.zeros(0, dtype=np.int64)
         log = ExpectedLog(np.zeros(0, dtype=EXPECTED_FRAME), nothing, start, start)
         return Planned(MessagePlan(nothing, nothing), log, np.zeros(0, dtype=np.uint8))
 
+    @or_missing
     def _capture(self, host: str) -> Capture | Missing:
-        case = self.case
-        if isinstance(case, Missing):
-            return case
+        case = present(self.case)
         path = self.folder.capture(host)
         # If the scenario corrupts packets, a datagram that the receiver's kernel rejects did not
         # arrive.
@@ -224,15 +217,14 @@ class Evidence:
         subscriber = self.subscriber(traffic)
         return 0 if isinstance(subscriber, Missing) else subscriber.join_position
 
+    @or_missing
     def _delivered(self, traffic: TrafficCase) -> Delivered | Missing:
         files = self.folder.host(traffic.to_host).subscriber(traffic.id)
         whole = self._wrote_all(traffic)
-        deliveries = self._reader.records(files.index, read_deliveries, DELIVERY, whole=whole)
-        if isinstance(deliveries, Missing):
-            return deliveries
-        messages = self._reader.content(files.messages)
-        if isinstance(messages, Missing):
-            return messages
+        deliveries, messages = present(
+            self._reader.records(files.index, read_deliveries, DELIVERY, whole=whole),
+            self._reader.content(files.messages),
+        )
         subscriber = self.subscriber(traffic)
         if (
             whole
@@ -244,17 +236,15 @@ class Evidence:
             return Missing(self.name_of(files.messages), why, damaged=True)
         return Delivered(deliveries, messages)
 
+    @or_missing
     def _due_ns(self, traffic: TrafficCase) -> NDArray[np.int64] | Missing:
         """Return the time at which each planned message was first offered, or UNKNOWN_NS."""
         files = self.folder.host(traffic.from_host).publisher(traffic.id)
-        found = all_or_missing(
+        offers, times_ns, planned = present(
             self._reader.records(files.offers, read_offers, OFFER),
             self._reader.times_ns(files.times, read_offer_times, OFFER_TIME),
             self.planned(traffic),
         )
-        if isinstance(found, Missing):
-            return found
-        offers, times_ns, planned = found
         index = offers["message_index"]
         known = (index >= 0) & (index < planned.plan.count)
         if len(times_ns) != len(offers) or not known.all():
@@ -264,16 +254,14 @@ class Evidence:
         due_ns[index] = times_ns
         return due_ns
 
+    @or_missing
     def _delivery_times_ns(self, traffic: TrafficCase) -> NDArray[np.int64] | Missing:
         """Return the time at which each message was delivered to the subscriber."""
         files = self.folder.host(traffic.to_host).subscriber(traffic.id)
-        found = all_or_missing(
+        times_ns, delivered = present(
             self._reader.times_ns(files.times, read_delivery_times, DELIVERY_TIME),
             self.delivered(traffic),
         )
-        if isinstance(found, Missing):
-            return found
-        times_ns, delivered = found
         if len(times_ns) != len(delivered.deliveries):
             why = f"has {len(times_ns)} times for {len(delivered.deliveries)} deliveries"
             return Missing(self.name_of(files.times), why, damaged=True)
@@ -289,15 +277,12 @@ class Evidence:
         name = f"{traffic.to_host}/subscriber-{traffic.id}"
         return not isinstance(self.manifest, Missing) and completed_writing(self.manifest, name)
 
+    @or_missing
     def _host_counters(self, host: str) -> HostCounters | Missing:
         files = self.folder.host(host)
-        counters = self._reader.document(files.counters, read_counters)
-        if isinstance(counters, Missing):
-            return counters
+        counters = present(self._reader.document(files.counters, read_counters))
         samples = self._reader.records(files.counter_samples, read_samples, COUNTER_SAMPLE)
-        if isinstance(samples, Missing):
-            return samples
-        return HostCounters(counters, samples)
+        return HostCounters(counters, present(samples))
 
     def _snmp(self, host: str) -> SnmpFacts | Missing:
         return self._reader.document(self.folder.host(host).snmp, SnmpFacts.read)
@@ -359,22 +344,13 @@ class Evidence:
     def _archive(self, host: str) -> SavedArchive | Missing:
         return self._reader.document(self.folder.host(host).archive, _read_archive)
 
+    @or_missing
     def _wire(self, traffic: TrafficCase) -> Wire | Missing:
-        case = self.case
-        near, far = self.capture(traffic.from_host), self.capture(traffic.to_host)
-        if isinstance(case, Missing):
-            return case
-        if isinstance(near, Missing):
-            return near
-        if isinstance(far, Missing):
-            return far
-        beside = []
-        for publisher in traffic.publishers:
-            if publisher != traffic.from_host:
-                other = self.capture(publisher)
-                if isinstance(other, Missing):
-                    return other
-                beside.append((publisher, other))
+        case, near, far = present(
+            self.case, self.capture(traffic.from_host), self.capture(traffic.to_host)
+        )
+        others = [each for each in traffic.publishers if each != traffic.from_host]
+        beside = [(each, present(self.capture(each))) for each in others]
         wire = wire_of(near, far, case, traffic, beside)
         if wire is None:
             path = self.name_of(self.folder.capture(traffic.from_host))

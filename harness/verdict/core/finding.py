@@ -1,12 +1,22 @@
-"""The result of one gate or check for one stream, host or link, with its evidence."""
+"""The result of one gate or check for one stream, host or link, with its evidence.
 
+    evidence.wire(flow)             a Wire, or Missing
+    present(evidence.wire(flow))    a Wire; otherwise raises EvidenceMissing
+    finding_of(name, about, check)  the check's finding; INCONCLUSIVE after EvidenceMissing
+
+A check that can do without a piece of evidence tests for Missing instead.
+"""
+
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any, TypeVar, overload
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar, overload
 
 from windtunnel.harness.verdict.core.kind import BROKEN_RUN_KINDS, Kind
 from windtunnel.harness.verdict.core.outcome import Outcome
 
+_Arguments = ParamSpec("_Arguments")
 _A = TypeVar("_A")
 _B = TypeVar("_B")
 _C = TypeVar("_C")
@@ -32,6 +42,22 @@ class Missing:
     reason: str
     damaged: bool = False
     "Whether the file exists but cannot be parsed. This is a defect of the harness."
+
+    def as_error(self) -> "EvidenceMissing":
+        error = EvidenceMissing(f"{self.source}: {self.reason}", self.damaged)
+        error.missing = self
+        return error
+
+
+class EvidenceMissing(Exception):
+    """Raised if a run lacks the evidence that a check needs, such as a capture. The check is
+    then INCONCLUSIVE, or HARNESS if a file is damaged.
+    """
+
+    def __init__(self, text: str, damaged: bool = False) -> None:
+        super().__init__(text)
+        self.damaged = damaged
+        self.missing = Missing("", text, damaged)
 
 
 @dataclass(frozen=True)
@@ -128,17 +154,47 @@ def inconclusive(name: str, missing: Missing, about: str = "") -> Finding:
     return Finding(name, outcome, text, about, evidence=(missing.source,))
 
 
+def finding_of(
+    name: str,
+    about: str,
+    check: Callable[_Arguments, Finding],
+    /,
+    *arguments: _Arguments.args,
+    **named: _Arguments.kwargs,
+) -> Finding:
+    """Return what a check finds about one subject, which is inconclusive if evidence is missing."""
+    try:
+        return check(*arguments, **named)
+    except EvidenceMissing as error:
+        return inconclusive(name, error.missing, about)
+
+
+def or_missing(read: Callable[_Arguments, _A]) -> Callable[_Arguments, _A | Missing]:
+    """Make a function return Missing instead of raising EvidenceMissing."""
+
+    @wraps(read)
+    def get(*arguments: _Arguments.args, **named: _Arguments.kwargs) -> _A | Missing:
+        try:
+            return read(*arguments, **named)
+        except EvidenceMissing as error:
+            return error.missing
+
+    return get
+
+
 @overload
-def all_or_missing(a: _A | Missing, b: _B | Missing, /) -> tuple[_A, _B] | Missing: ...
+def present(a: _A | Missing, /) -> _A: ...
 @overload
-def all_or_missing(
-    a: _A | Missing, b: _B | Missing, c: _C | Missing, /
-) -> tuple[_A, _B, _C] | Missing: ...
+def present(a: _A | Missing, b: _B | Missing, /) -> tuple[_A, _B]: ...
 @overload
-def all_or_missing(
+def present(a: _A | Missing, b: _B | Missing, c: _C | Missing, /) -> tuple[_A, _B, _C]: ...
+@overload
+def present(
     a: _A | Missing, b: _B | Missing, c: _C | Missing, d: _D | Missing, /
-) -> tuple[_A, _B, _C, _D] | Missing: ...
-def all_or_missing(*parts: Any) -> Any:
-    """Return all parts of the evidence, or the first missing part."""
-    missing = [part for part in parts if isinstance(part, Missing)]
-    return missing[0] if missing else parts
+) -> tuple[_A, _B, _C, _D]: ...
+def present(*parts: Any) -> Any:
+    """Return all parts of the evidence, or raise EvidenceMissing for the first missing part."""
+    for part in parts:
+        if isinstance(part, Missing):
+            raise part.as_error()
+    return parts if len(parts) > 1 else parts[0]

@@ -13,7 +13,7 @@ from windtunnel.harness.artifact.regular_file import UnsafeFileError, map_bytes
 from windtunnel.harness.verdict.core.completeness import (
     truncation,
 )
-from windtunnel.harness.verdict.core.finding import Missing
+from windtunnel.harness.verdict.core.finding import Missing, or_missing, present
 
 _VALUE = TypeVar("_VALUE")
 
@@ -62,15 +62,14 @@ class RunReader:
         except OSError:
             return Missing(self.name_of(path), "is missing")
 
+    @or_missing
     def times_ns(
         self, path: Path, read: Callable[[Path], Records | None], dtype: np.dtype[Any]
     ) -> NDArray[np.int64] | Missing:
         """Read a file of message times. A file with negative times counts as damaged, because
         differences between such times can overflow.
         """
-        found = self.records(path, read, dtype)
-        if isinstance(found, Missing):
-            return found
+        found = present(self.records(path, read, dtype))
         times_ns: NDArray[np.int64] = found["time_ns"].astype(np.int64)
         if (times_ns < 0).any():
             why = "contains negative times, expected times since 1970"

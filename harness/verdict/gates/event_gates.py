@@ -8,13 +8,7 @@ from windtunnel.harness.scenario.resolved.link_change import LinkChange
 from windtunnel.harness.scenario.resolved.link_event import ALL_LOST, affected_links, merged
 from windtunnel.harness.scenario.schema.host_event import EventCase, moment_text
 from windtunnel.harness.verdict.core.evidence import UNKNOWN_NS, Evidence
-from windtunnel.harness.verdict.core.finding import (
-    Finding,
-    Missing,
-    all_or_missing,
-    inconclusive,
-    passed,
-)
+from windtunnel.harness.verdict.core.finding import Finding, Missing, passed, present
 from windtunnel.harness.verdict.core.outcome import Outcome
 from windtunnel.harness.verdict.views.interruptions import links_of, links_text
 
@@ -26,19 +20,16 @@ shares the processors with the hosts."""
 
 def events_happened(evidence: Evidence) -> list[Finding]:
     """Each specified host event happened, affected a process, and lasted as long as specified."""
-    case, happened = evidence.case, evidence.host_events
-    if isinstance(case, Missing):
-        return [inconclusive(NAME, case)]
+    case = present(evidence.case)
     if not case.events:
         return [passed(NAME, "the scenario has no host events")]
-    if isinstance(happened, Missing):
-        return [inconclusive(NAME, happened)]
-    return [_check_event(evidence, case, index) for index in range(len(case.events))]
+    happened = present(evidence.host_events)
+    return [_check_event(evidence, case, event, happened) for event in case.events]
 
 
-def _check_event(evidence: Evidence, case: Case, index: int) -> Finding:
-    event, happened = case.events[index], evidence.host_events
-    assert not isinstance(happened, Missing)
+def _check_event(
+    evidence: Evidence, case: Case, event: EventCase, happened: list[AppliedEvent]
+) -> Finding:
     where = (evidence.name_of(evidence.folder.host_events),)
     found = next((each for each in happened if each.id == event.id), None)
     if event.drawn and (found is None or not (found.processes or event.changes_links)):
@@ -96,10 +87,9 @@ def _traffic_ns(evidence: Evidence, case: Case) -> int | None:
     """
     offers_ns, deliveries_ns = [], []
     for flow in (flow for traffic in case.traffic for flow in traffic.flows):
-        found = all_or_missing(evidence.due_ns(flow), evidence.delivery_times_ns(flow))
-        if isinstance(found, Missing):
+        due_ns, delivered_ns = evidence.due_ns(flow), evidence.delivery_times_ns(flow)
+        if isinstance(due_ns, Missing) or isinstance(delivered_ns, Missing):
             return None
-        due_ns, delivered_ns = found
         due_ns = due_ns[due_ns != UNKNOWN_NS]
         offers_ns += [int(due_ns.min())] if len(due_ns) else []
         deliveries_ns += [int(delivered_ns.max())] if len(delivered_ns) else []

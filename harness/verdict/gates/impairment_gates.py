@@ -22,11 +22,11 @@ from windtunnel.harness.scenario.resolved.link_change import COUNTS, LinkPeriod,
 from windtunnel.harness.scenario.schema.units import BILLION
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import (
+    EvidenceMissing,
     Finding,
-    Missing,
-    all_or_missing,
     inconclusive,
     passed,
+    present,
 )
 from windtunnel.harness.verdict.core.outcome import Outcome
 from windtunnel.harness.verdict.statistics import chain_counts
@@ -68,9 +68,7 @@ class Count:
 
 def impairments_applied(evidence: Evidence) -> list[Finding]:
     """Impairments were configured as specified, and occurred at statistically plausible rates."""
-    case = evidence.case
-    if isinstance(case, Missing):
-        return [inconclusive(NAME, case)]
+    case = present(evidence.case)
     if case.changes_links:
         return _changing(evidence, case)
     if not case.impairments:
@@ -78,7 +76,10 @@ def impairments_applied(evidence: Evidence) -> list[Finding]:
     findings = []
     for impairment in case.impairments:
         look = _by_netem if case.backend_of(impairment.link) == "netem" else _by_relay
-        findings += look(evidence, case, impairment)
+        try:
+            findings += look(evidence, case, impairment)
+        except EvidenceMissing as error:
+            findings.append(inconclusive(NAME, error.missing, impairment.link))
     return findings
 
 
@@ -87,10 +88,7 @@ def _changing(evidence: Evidence, case: Case) -> list[Finding]:
 
     The periods are as long as a program needs, so few packets are no reason to doubt a run.
     """
-    found = all_or_missing(evidence.ledger, evidence.link_changes)
-    if isinstance(found, Missing):
-        return [inconclusive(NAME, found)]
-    ledger, changes = found
+    ledger, changes = present(evidence.ledger, evidence.link_changes)
     where = tuple(
         evidence.name_of(each) for each in (evidence.folder.link_changes, evidence.folder.ledger)
     )
@@ -125,9 +123,7 @@ def _period(period: LinkPeriod, link: LinkAccount, where: tuple[str, ...]) -> li
 
 
 def _by_relay(evidence: Evidence, case: Case, impairment: ImpairmentCase) -> list[Finding]:
-    ledger = evidence.ledger
-    if isinstance(ledger, Missing):
-        return [inconclusive(NAME, ledger, impairment.link)]
+    ledger = present(evidence.ledger)
     where = (evidence.name_of(evidence.folder.ledger),)
     link = ledger.links.get(impairment.link)
     account = None if link is None else link.impairments
@@ -162,15 +158,8 @@ def _reordered(impairment: ImpairmentCase, link: LinkAccount, account: Impairmen
 
 def _by_netem(evidence: Evidence, case: Case, impairment: ImpairmentCase) -> list[Finding]:
     link, name = impairment.link, NAME
-    ledger, netem = evidence.ledger, evidence.netem
     near_host, far_host = case.directions[case.link_names.index(link)]
-    far = evidence.capture(far_host)
-    for part in (ledger, netem, far):
-        if isinstance(part, Missing):
-            return [inconclusive(name, part, link)]
-    assert not isinstance(ledger, Missing)
-    assert not isinstance(netem, Missing)
-    assert not isinstance(far, Missing)
+    ledger, netem, far = present(evidence.ledger, evidence.netem, evidence.capture(far_host))
     where = tuple(
         evidence.name_of(path)
         for path in (

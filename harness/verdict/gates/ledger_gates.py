@@ -21,9 +21,10 @@ from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import (
     Finding,
     Missing,
-    all_or_missing,
+    finding_of,
     inconclusive,
     passed,
+    present,
 )
 from windtunnel.harness.verdict.core.outcome import Outcome
 from windtunnel.harness.verdict.statistics import chain_counts
@@ -36,40 +37,22 @@ CONFIDENCE = 0.999
 def ledger_balanced(evidence: Evidence) -> list[Finding]:
     """The middlebox's ledger and both captures account for every datagram and every frame."""
     name = "ledger_balanced"
-    case, ledger = evidence.case, evidence.ledger
-    if isinstance(case, Missing):
-        return [inconclusive(name, case)]
-    if isinstance(ledger, Missing):
-        return [inconclusive(name, ledger)]
-    findings = []
-    for link, (sender, receiver) in zip(case.link_names, case.directions, strict=True):
-        account = ledger.links.get(link)
-        if account is None:
-            gap = Missing(evidence.name_of(evidence.folder.ledger), f"has no entry for {link}")
-            findings.append(inconclusive(name, gap, link))
-            continue
-        near, far = evidence.capture(sender), evidence.capture(receiver)
-        if isinstance(near, Missing):
-            findings.append(inconclusive(name, near, link))
-        elif isinstance(far, Missing):
-            findings.append(inconclusive(name, far, link))
-        else:
-            findings.append(_balance(evidence, case, link, account, near, far, sender, receiver))
-    return findings
+    case, ledger = present(evidence.case, evidence.ledger)
+    return [
+        finding_of(name, link, _balance, evidence, case, ledger, link, *ends)
+        for link, ends in zip(case.link_names, case.directions, strict=True)
+    ]
 
 
 def _balance(
-    evidence: Evidence,
-    case: Case,
-    link: str,
-    account: LinkAccount,
-    near: Capture,
-    far: Capture,
-    sender: str,
-    receiver: str,
+    evidence: Evidence, case: Case, ledger: Ledger, link: str, sender: str, receiver: str
 ) -> Finding:
     name = "ledger_balanced"
     ledger_file = evidence.name_of(evidence.folder.ledger)
+    account = ledger.links.get(link)
+    if account is None:
+        return inconclusive(name, Missing(ledger_file, f"has no entry for {link}"), link)
+    near, far = present(evidence.capture(sender), evidence.capture(receiver))
     for text in _ledger_errors(account):
         return Finding(name, Outcome.HARNESS, text, link, (ledger_file,))
     way = case.address(sender), case.address(receiver)
@@ -157,10 +140,7 @@ def faults_happened(evidence: Evidence) -> list[Finding]:
     In a replay, every decision must come from the original run, and at least one must be repeated.
     """
     name = "faults_happened"
-    found = all_or_missing(evidence.case, evidence.ledger, evidence.decisions)
-    if isinstance(found, Missing):
-        return [inconclusive(name, found)]
-    case, ledger, decisions = found
+    case, ledger, decisions = present(evidence.case, evidence.ledger, evidence.decisions)
     if len(decisions) and int(decisions["rule"].max()) >= len(case.faults):
         where = evidence.name_of(evidence.folder.decisions)
         return [
@@ -183,10 +163,7 @@ def _decisions_repeated(
     where = tuple(
         evidence.name_of(each) for each in (evidence.folder.replayed, evidence.folder.decisions)
     )
-    ordered = evidence.replayed
-    if isinstance(ordered, Missing):
-        return inconclusive(name, ordered)
-    found = agreement(case.replays, ordered, decisions, case.link_names)
+    found = agreement(case.replays, present(evidence.replayed), decisions, case.link_names)
     facts = {"hits": found.repeated, "eligible": found.ordered}
     applied = sum(each.selected for each in ledger.rules.values())
     if applied != len(decisions):

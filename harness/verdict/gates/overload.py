@@ -18,7 +18,13 @@ from windtunnel.harness.artifact.middlebox.ledger import Ledger
 from windtunnel.harness.artifact.run.manifest import Manifest
 from windtunnel.harness.artifact.run.result_row import duration
 from windtunnel.harness.verdict.core.evidence import Evidence
-from windtunnel.harness.verdict.core.finding import Finding, Missing, all_or_missing, inconclusive
+from windtunnel.harness.verdict.core.finding import (
+    EvidenceMissing,
+    Finding,
+    Missing,
+    inconclusive,
+    present,
+)
 from windtunnel.harness.verdict.core.kind import SLOW_HOST_KINDS, STARVED_HOST_KINDS
 from windtunnel.harness.verdict.core.outcome import Outcome
 
@@ -54,10 +60,10 @@ process waits for even a hundredth of this time."""
 
 def host_was_not_overloaded(evidence: Evidence) -> list[Finding]:
     """The hosts, the relay and the machine had the processor time that they needed."""
-    found = all_or_missing(evidence.manifest, evidence.case, evidence.ledger)
-    if isinstance(found, Missing):
-        return [_limit_excuse(inconclusive(NAME, found))]
-    manifest, case, ledger = found
+    try:
+        manifest, case, ledger = present(evidence.manifest, evidence.case, evidence.ledger)
+    except EvidenceMissing as error:
+        return [_limit_excuse(inconclusive(NAME, error.missing))]
     if not manifest.phases:
         gap = Missing(evidence.name_of(evidence.folder.manifest), "lists no phase")
         return [_limit_excuse(inconclusive(NAME, gap))]

@@ -15,9 +15,10 @@ from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import (
     Finding,
     Missing,
-    all_or_missing,
+    finding_of,
     inconclusive,
     passed,
+    present,
 )
 from windtunnel.harness.verdict.core.kind import Kind
 from windtunnel.harness.verdict.core.outcome import Outcome
@@ -35,10 +36,7 @@ def manifest_complete(evidence: Evidence) -> list[Finding]:
     was sent.
     """
     name = "manifest_complete"
-    found = all_or_missing(evidence.manifest, evidence.case, evidence.payload)
-    if isinstance(found, Missing):
-        return [inconclusive(name, found)]
-    manifest, case, payload = found
+    manifest, case, payload = present(evidence.manifest, evidence.case, evidence.payload)
     where = (evidence.name_of(evidence.folder.manifest),)
     failures = [each for each in manifest.processes if is_harness_failure(each)]
     if failures:
@@ -67,17 +65,13 @@ def manifest_complete(evidence: Evidence) -> list[Finding]:
 def captures_complete(evidence: Evidence) -> list[Finding]:
     """Each host's capture exists, ends at a packet boundary, and lost no packet."""
     name = "captures_complete"
-    case = evidence.case
-    if isinstance(case, Missing):
-        return [inconclusive(name, case)]
-    return [_check_capture(name, evidence, case, host.name) for host in case.hosts]
+    case = present(evidence.case)
+    hosts = [each.name for each in case.hosts]
+    return [finding_of(name, each, _check_capture, name, evidence, case, each) for each in hosts]
 
 
 def _check_capture(name: str, evidence: Evidence, case: Case, host: str) -> Finding:
-    found = all_or_missing(evidence.capture(host), evidence.capture_statistics(host))
-    if isinstance(found, Missing):
-        return inconclusive(name, found, host)
-    capture, statistics = found
+    capture, statistics = present(evidence.capture(host), evidence.capture_statistics(host))
     folder: RunDir = evidence.folder
     where = tuple(
         evidence.name_of(each) for each in (folder.capture(host), folder.capture_statistics(host))
@@ -102,29 +96,27 @@ def both_sides_talked(evidence: Evidence) -> list[Finding]:
     simulation every host is able to send, so nothing is excused.
     """
     name = "both_sides_talked"
-    case = evidence.case
-    if isinstance(case, Missing):
-        return [inconclusive(name, case)]
+    case = present(evidence.case)
     if not case.traffic and case.applications:
         return [passed(name, "the scenario has no streams of its own")]
     if not case.traffic:
         text = "the scenario has no traffic"
         text = "no program was started in the lab" if case.live else text
         return [Finding(name, Outcome.INCONCLUSIVE, text)]
-    findings = []
-    for traffic in (flow for each in case.traffic for flow in each.flows):
-        near, far = evidence.capture(traffic.from_host), evidence.capture(traffic.to_host)
-        if isinstance(near, Missing):
-            findings.append(inconclusive(name, near, traffic.role))
-        elif isinstance(far, Missing):
-            findings.append(inconclusive(name, far, traffic.role))
-        else:
-            silent, is_mute = _missing_frame(near, far, case, traffic)
-            excuses = is_mute and not is_virtual(case)
-            outcome = Outcome.INCONCLUSIVE if silent else Outcome.PASS
-            text = silent or "SETUP and DATA reached the subscriber, and SM reached the publisher"
-            findings.append(Finding(name, outcome, text, traffic.role, excuses=excuses))
-    return findings
+    return [
+        finding_of(name, flow.role, _check_flow, name, evidence, case, flow)
+        for each in case.traffic
+        for flow in each.flows
+    ]
+
+
+def _check_flow(name: str, evidence: Evidence, case: Case, flow: TrafficCase) -> Finding:
+    near, far = present(evidence.capture(flow.from_host), evidence.capture(flow.to_host))
+    silent, is_mute = _missing_frame(near, far, case, flow)
+    excuses = is_mute and not is_virtual(case)
+    outcome = Outcome.INCONCLUSIVE if silent else Outcome.PASS
+    text = silent or "SETUP and DATA reached the subscriber, and SM reached the publisher"
+    return Finding(name, outcome, text, flow.role, excuses=excuses)
 
 
 def _missing_frame(
@@ -159,9 +151,7 @@ def _of_stream(capture: Capture, stream_id: int) -> Frames:
 def sockets_dropped_nothing(evidence: Evidence) -> list[Finding]:
     """No UDP socket overflowed on a host that receives an unreliable stream."""
     name = "sockets_dropped_nothing"
-    case = evidence.case
-    if isinstance(case, Missing):
-        return [inconclusive(name, case)]
+    case = present(evidence.case)
     findings = []
     for host in case.hosts:
         snmp = evidence.snmp(host.name)

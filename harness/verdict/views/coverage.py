@@ -24,10 +24,10 @@ from windtunnel.harness.verdict.core.evidence_contents import Planned
 from windtunnel.harness.verdict.core.finding import (
     Finding,
     Missing,
-    all_or_missing,
     failed,
     inconclusive,
     passed,
+    present,
 )
 from windtunnel.harness.verdict.views.damage import Damage, payload_damage
 from windtunnel.harness.verdict.views.fill_evidence import arrived_in_time, fill_rule
@@ -99,15 +99,12 @@ def fill_bounds(frames: Records, planned: Planned, lost: LinkLosses | None) -> t
 
 def positions_covered(evidence: Evidence, traffic: TrafficCase) -> Finding:
     """Each position from join to end is covered exactly once, by the expected DATA or by a PAD."""
-    found = all_or_missing(
+    planned, frames, wire, subscriber = present(
         evidence.planned(traffic),
         evidence.frames_seen(traffic),
         evidence.wire(traffic),
         evidence.subscriber(traffic),
     )
-    if isinstance(found, Missing):
-        return inconclusive(COVERED, found, traffic.id)
-    planned, frames, wire, subscriber = found
     where = (evidence.name_of(evidence.folder.host(traffic.to_host).subscriber(traffic.id).frames),)
     seen = _classify(frames, planned)
     damage = _damage(evidence, traffic, planned)
@@ -257,15 +254,10 @@ def pad_only_where_lost(evidence: Evidence, traffic: TrafficCase) -> Finding:
     If the receiver waits for evidence before it fills a gap, a frame that arrived until then is not
     late.
     """
-    found = all_or_missing(
-        link_losses(evidence, traffic),
-        evidence.planned(traffic),
-        evidence.frames_seen(traffic),
-        evidence.wire(traffic),
+    lost = link_losses(evidence, traffic)
+    planned, frames, wire = present(
+        evidence.planned(traffic), evidence.frames_seen(traffic), evidence.wire(traffic)
     )
-    if isinstance(found, Missing):
-        return inconclusive(PADDED, found, traffic.id)
-    lost, planned, frames, wire = found
     files = evidence.folder.host(traffic.to_host).subscriber(traffic.id)
     where = (evidence.name_of(files.frames), evidence.name_of(evidence.folder.decisions))
     if len(frames) == 0:

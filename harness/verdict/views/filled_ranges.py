@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from windtunnel.harness.artifact.run.observed import FilledRange
 from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.verdict.core.evidence import Evidence
-from windtunnel.harness.verdict.core.finding import Missing, all_or_missing
+from windtunnel.harness.verdict.core.finding import Missing
 from windtunnel.harness.verdict.views.acceptance import rejected_positions
 from windtunnel.harness.verdict.views.coverage import filled_gaps
 from windtunnel.harness.verdict.views.sessions import is_read_from_one_image
@@ -26,10 +26,9 @@ def filled_ranges(evidence: Evidence, flow: TrafficCase) -> list[FilledRange]:
     """
     if flow.reliable:
         return []
-    found = all_or_missing(evidence.planned(flow), evidence.frames_seen(flow))
-    if isinstance(found, Missing):
+    planned, frames = evidence.planned(flow), evidence.frames_seen(flow)
+    if isinstance(planned, Missing) or isinstance(frames, Missing):
         return []
-    planned, frames = found
     starts, lengths, times_ns = filled_gaps(frames, planned)
     if len(starts) == 0:
         return []

@@ -34,7 +34,7 @@ from windtunnel.harness.dissect.frames.flow import positions
 from windtunnel.harness.dissect.frames.frames import Frames
 from windtunnel.harness.scenario.resolved.case import Case, TrafficCase
 from windtunnel.harness.verdict.core.evidence import Evidence
-from windtunnel.harness.verdict.core.finding import Missing, all_or_missing
+from windtunnel.harness.verdict.core.finding import present
 from windtunnel.harness.verdict.core.wire import FrameSequence, Wire
 from windtunnel.harness.verdict.views.acceptance import rejected_positions
 
@@ -90,16 +90,13 @@ def _frames_at(log: ExpectedLog, positions: NDArray[np.int64]) -> NDArray[np.boo
     return mask
 
 
-def link_losses(evidence: Evidence, traffic: TrafficCase) -> LinkLosses | Missing:
+def link_losses(evidence: Evidence, traffic: TrafficCase) -> LinkLosses:
     """Return which of a stream's DATA and PAD frames were lost or disturbed by rules or
     impairments.
     """
-    found = all_or_missing(
+    case, decisions, planned, wire = present(
         evidence.case, evidence.decisions, evidence.planned(traffic), evidence.wire(traffic)
     )
-    if isinstance(found, Missing):
-        return found
-    case, decisions, planned, wire = found
     lost = losses_of(decisions, case, traffic, planned.log)
     # At equal times the driver gets the benefit of the doubt: the frame left first, arrived last.
     _, left_in_turn = _observed(planned.log, wire.sent, _heartbeats(wire, wire.heartbeats_sent), 1)

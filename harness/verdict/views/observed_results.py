@@ -40,7 +40,7 @@ from windtunnel.harness.verdict.checks.observed.sessions import (
     sessions_of,
 )
 from windtunnel.harness.verdict.core.evidence import Evidence
-from windtunnel.harness.verdict.core.finding import Missing, all_or_missing
+from windtunnel.harness.verdict.core.finding import Missing
 from windtunnel.harness.verdict.core.wire import FrameSequence, Wire
 from windtunnel.harness.verdict.views.reader_gaps import NEVER_NS, reader_gaps
 from windtunnel.harness.verdict.views.results import link_figures, makes_copies
@@ -82,10 +82,11 @@ def observed_wires(evidence: Evidence, case: Case) -> Iterator[ObservedWire]:
             continue
         sessions = sessions_of(near, case, traffic)[:SESSIONS_MAX]
         for flow in sessions:
-            found = all_or_missing(evidence.wire(flow), evidence.planned(flow))
-            if isinstance(found, Missing) or killed_driver(evidence.host_events, flow):
+            wire, planned = evidence.wire(flow), evidence.planned(flow)
+            if isinstance(wire, Missing) or isinstance(planned, Missing):
                 continue
-            wire, planned = found
+            if killed_driver(evidence.host_events, flow):
+                continue
             if image_count(evidence, flow, wire) > 1 or flow.session_span_ns is not None:
                 continue
             start = planned.log.start_position

@@ -23,7 +23,7 @@ from windtunnel.harness.scenario.resolved.case import Case, TrafficCase
 from windtunnel.harness.verdict.core.completeness import missing_packets
 from windtunnel.harness.verdict.core.evidence import UNKNOWN_NS, Evidence
 from windtunnel.harness.verdict.core.evidence_contents import Delivered, Planned
-from windtunnel.harness.verdict.core.finding import Missing, all_or_missing
+from windtunnel.harness.verdict.core.finding import Missing, or_missing, present
 from windtunnel.harness.verdict.core.wire import status_messages
 from windtunnel.harness.verdict.views.reader_gaps import (
     NEVER_NS,
@@ -124,20 +124,18 @@ def _window_limit(
     return window_limit(wire, gaps, rate * stream_bytes / row.delivered_bytes)
 
 
+@or_missing
 def _gaps(evidence: Evidence, case: Case, flow: TrafficCase) -> ReaderGaps | Missing:
     """Return the gaps that a subscriber's host saw, or why the captures cannot show them."""
     # A wire covers one session of one publisher.
     is_whole = is_read_from_one_image(evidence, flow)
     if not is_whole or flow.merges is not None or len(flow.publishers) > 1:
         return Missing("the stream", "may have several images or publishers at this subscriber")
-    found = all_or_missing(evidence.wire(flow), evidence.planned(flow), evidence.subscriber(flow))
-    if isinstance(found, Missing):
-        return found
-    wire, planned, subscriber = found
+    wire, planned, subscriber = present(
+        evidence.wire(flow), evidence.planned(flow), evidence.subscriber(flow)
+    )
     for host in (flow.from_host, flow.to_host):
-        captured = all_or_missing(evidence.capture(host), evidence.capture_statistics(host))
-        if isinstance(captured, Missing):
-            return captured
+        captured = present(evidence.capture(host), evidence.capture_statistics(host))
         if problem := missing_packets(*captured):
             return Missing(f"the capture at {host}", f"is incomplete: {problem}")
     if not np.isin(wire.sent.starts, planned.log.frames["position"]).all():

@@ -16,7 +16,7 @@ from windtunnel.harness.artifact.records import Records
 from windtunnel.harness.dissect.driver_files import counter_key
 from windtunnel.harness.dissect.frames.observed_flows import END_OF_TIME_NS
 from windtunnel.harness.verdict.core.evidence import Evidence
-from windtunnel.harness.verdict.core.finding import Missing
+from windtunnel.harness.verdict.core.finding import Missing, present
 from windtunnel.harness.verdict.core.wire import Wire
 
 SUBSCRIPTION_COUNT = 2
@@ -40,24 +40,20 @@ class Series:
 
 def stream_series(
     evidence: Evidence, host: str, type_id: int, wire: Wire, port: int | None = None
-) -> Series | Missing:
+) -> Series:
     """Return a stream's newest counter of a type, with its values over time. Of a publication, the
     port to which it sends can be given.
     """
-    found = _all_series(evidence, host, type_id, wire, port)
-    return found if isinstance(found, Missing) else found[-1]
+    return _all_series(evidence, host, type_id, wire, port)[-1]
 
 
-def least_series(evidence: Evidence, host: str, type_id: int, wire: Wire) -> Series | Missing:
+def least_series(evidence: Evidence, host: str, type_id: int, wire: Wire) -> Series:
     """Return the position of a workload's slowest subscription over time. It never decreases.
 
     A receiver's status messages carry the position of its slowest subscriber. A workload has the
     first two subscriptions. Later subscriptions are ignored, since they may end earlier.
     """
-    found = _all_series(evidence, host, type_id, wire)
-    if isinstance(found, Missing):
-        return found
-    found = found[:SUBSCRIPTION_COUNT]
+    found = _all_series(evidence, host, type_id, wire)[:SUBSCRIPTION_COUNT]
     known_ns = max(int(each.times_ns[0]) for each in found)
     times_ns = np.unique(np.concatenate([each.times_ns for each in found]))
     times_ns = times_ns[times_ns >= known_ns]
@@ -73,24 +69,23 @@ def least_series(evidence: Evidence, host: str, type_id: int, wire: Wire) -> Ser
 
 def _all_series(
     evidence: Evidence, host: str, type_id: int, wire: Wire, port: int | None = None
-) -> list[Series] | Missing:
+) -> list[Series]:
     """Return all of a stream's counters of a type over time, in order of creation."""
-    counted = evidence.host_counters(host)
-    if isinstance(counted, Missing):
-        return counted
+    counted = present(evidence.host_counters(host))
     facts = wire.facts
     name = counter_key.STREAM_NAMES[type_id]
     found = counter_key.of_stream(counted.counters, type_id, facts.session_id, facts.stream_id)
     found = counter_key.to_port(found, port)
     if not found:
         why = f"has no {name} of session {facts.session_id}, stream {facts.stream_id}"
-        return Missing(evidence.name_of(evidence.folder.host(host).counters), why)
+        raise Missing(evidence.name_of(evidence.folder.host(host).counters), why).as_error()
     series = []
     for counter in sorted(found, key=lambda each: each.registration_id):
         chosen = counted.samples_of(counter)
         if len(chosen) == 0:
             path = evidence.name_of(evidence.folder.host(host).counter_samples)
-            return Missing(path, f"has no sample of {name}, counter {counter.counter_id}")
+            why = f"has no sample of {name}, counter {counter.counter_id}"
+            raise Missing(path, why).as_error()
         series.append(_series(name, counted.samples, chosen))
     return series
 

@@ -31,7 +31,7 @@ from windtunnel.harness.dissect.frames.flow import (
 from windtunnel.harness.dissect.frames.frames import Frames
 from windtunnel.harness.scenario.resolved.case import Case, TrafficCase
 from windtunnel.harness.verdict.core.evidence import Evidence
-from windtunnel.harness.verdict.core.finding import Missing, all_or_missing
+from windtunnel.harness.verdict.core.finding import Missing, present
 
 NEVER_NS = int(np.iinfo(np.int64).max)
 _IMAGE_ROLES = frozenset({"driver", "subscriber"})
@@ -92,22 +92,20 @@ def is_read_from_one_image(evidence: Evidence, traffic: TrafficCase) -> bool:
     """
     if not traffic.rejoins:
         return True
-    found = all_or_missing(evidence.case, evidence.subscriber(traffic))
-    if isinstance(found, Missing):
+    case, subscriber = evidence.case, evidence.subscriber(traffic)
+    if isinstance(case, Missing) or isinstance(subscriber, Missing):
         return False
-    case, subscriber = found
     parts = subscriber.parts
     return len(parts) == 1 and parts[0].eos_seen and case.sessions_of(traffic) == 1
 
 
-def image_expectations(evidence: Evidence, traffic: TrafficCase) -> ImageExpectations | Missing:
+def image_expectations(evidence: Evidence, traffic: TrafficCase) -> ImageExpectations:
     """Read from the evidence what determines a subscriber's expected images: SETUPs and
     disturbances.
     """
-    found = all_or_missing(evidence.case, evidence.capture(traffic.to_host), evidence.host_events)
-    if isinstance(found, Missing):
-        return found
-    case, far, happened = found
+    case, far, happened = present(
+        evidence.case, evidence.capture(traffic.to_host), evidence.host_events
+    )
     setups = far.frames[far.frames["frame_type"] == SETUP]
     setups = setups[setups["stream_id"] == traffic.stream_id]
     from_publisher = np.zeros(len(setups), dtype=np.bool_)
@@ -142,7 +140,7 @@ def _setup_positions(setups: Frames) -> NDArray[np.int64]:
 
 def end_of(
     evidence: Evidence, traffic: TrafficCase, session: int, publisher: PublisherFacts
-) -> int | Missing:
+) -> int:
     """Return the last position of a session's publisher.
 
     For a killed publisher, this is the end of its log or, if there is no log, the highest position
@@ -153,16 +151,13 @@ def end_of(
     kept = evidence.log_of(traffic.from_host, PUBLICATIONS, session, traffic.stream_id)
     if not isinstance(kept, Missing):
         return kept.log.tails()[kept.log.active_term_index].position
-    found = all_or_missing(evidence.case, evidence.capture(traffic.from_host))
-    if isinstance(found, Missing):
-        return found
-    case, near = found
+    case, near = present(evidence.case, evidence.capture(traffic.from_host))
     frames = of_stream(near.frames, session, traffic.stream_id)
     frames = frames[sent_by(frames, case.address(traffic.from_host))]
     facts = learn_streams(frames).get((session, traffic.stream_id))
     if facts is None:
         path = evidence.name_of(evidence.folder.capture(traffic.from_host))
-        return Missing(path, f"has no SETUP of session {session}")
+        raise Missing(path, f"has no SETUP of session {session}").as_error()
     sent = positional(frames)
     starts = positions(sent, facts.initial_term_id, facts.term_length)
     ends = starts + aligned_lengths(sent["frame_length"])

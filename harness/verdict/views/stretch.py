@@ -25,10 +25,10 @@ from windtunnel.harness.verdict.core.evidence_contents import Planned
 from windtunnel.harness.verdict.core.finding import (
     Finding,
     Missing,
-    all_or_missing,
     failed,
     inconclusive,
     passed,
+    present,
 )
 from windtunnel.harness.verdict.views.undelivered import undelivered_facts
 
@@ -41,12 +41,9 @@ _CONNECTION_FRAMES = {"SETUP", "SM"}
 
 def delivered_unbroken(evidence: Evidence, traffic: TrafficCase) -> Finding:
     """The delivered messages are a contiguous range of the plan, starting at the join position."""
-    found = all_or_missing(
+    planned, delivered, subscriber = present(
         evidence.planned(traffic), evidence.delivered(traffic), evidence.subscriber(traffic)
     )
-    if isinstance(found, Missing):
-        return inconclusive(UNBROKEN, found, traffic.id)
-    planned, delivered, subscriber = found
     files = evidence.folder.host(traffic.to_host).subscriber(traffic.id)
     where = evidence.name_of(files.index), evidence.name_of(files.messages)
     lengths = delivered.deliveries["length"].astype(np.int64)

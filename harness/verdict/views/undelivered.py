@@ -16,7 +16,7 @@ import numpy as np
 from windtunnel.harness.scenario.resolved.case import Case
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.evidence_contents import Delivered, Planned
-from windtunnel.harness.verdict.core.finding import Missing, all_or_missing
+from windtunnel.harness.verdict.core.finding import Missing
 from windtunnel.harness.verdict.core.limit import Limit
 
 AT_MOST = "undelivered_at_most"
@@ -49,10 +49,10 @@ def undelivered_notes(evidence: Evidence, case: Case) -> Iterator[str]:
     for traffic in case.traffic:
         for host in traffic.subscribers:
             flow = traffic.between(traffic.from_host, host)
-            found = all_or_missing(evidence.planned(flow), evidence.delivered(flow))
-            if isinstance(found, Missing):
+            planned, delivered = evidence.planned(flow), evidence.delivered(flow)
+            if isinstance(planned, Missing) or isinstance(delivered, Missing):
                 continue
-            facts = undelivered_facts(*found)
+            facts = undelivered_facts(planned, delivered)
             if facts[MESSAGES]:
                 name = f"{flow.id} at {host}" if len(traffic.subscribers) > 1 else flow.id
                 yield f"{name}: {_counted(facts)} were not delivered"

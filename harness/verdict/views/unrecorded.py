@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from windtunnel.harness.scenario.resolved.case import Case
 from windtunnel.harness.verdict.core.evidence import Evidence
-from windtunnel.harness.verdict.core.finding import Missing, all_or_missing
+from windtunnel.harness.verdict.core.finding import Missing
 from windtunnel.harness.verdict.core.limit import Limit
 
 AT_MOST = "unrecorded_at_most"
@@ -56,10 +56,9 @@ def unrecorded_notes(evidence: Evidence, case: Case) -> Iterator[str]:
     for traffic in case.traffic:
         for host in traffic.archived if traffic.recorded else ():
             flow = traffic.at(traffic.recorded)
-            found = all_or_missing(evidence.archive(host), evidence.publisher(flow))
-            if isinstance(found, Missing):
+            kept, publisher = evidence.archive(host), evidence.publisher(flow)
+            if isinstance(kept, Missing) or isinstance(publisher, Missing):
                 continue
-            kept, publisher = found
             own = [each for each in kept.catalog.recordings if each.stream_id == flow.stream_id]
             if not own or any(each.stop_position < 0 for each in own):
                 continue

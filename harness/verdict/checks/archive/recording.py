@@ -29,14 +29,7 @@ from windtunnel.harness.scenario.schema.archive import DISK_RESERVE_BYTES
 from windtunnel.harness.scenario.validation import archive_validation
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.evidence_contents import Planned, SavedArchive
-from windtunnel.harness.verdict.core.finding import (
-    Finding,
-    Missing,
-    all_or_missing,
-    failed,
-    inconclusive,
-    passed,
-)
+from windtunnel.harness.verdict.core.finding import Finding, failed, finding_of, passed, present
 from windtunnel.harness.verdict.views import unrecorded
 
 EQUAL = archive_validation.EQUAL
@@ -78,22 +71,18 @@ def recording_equals_published(evidence: Evidence, traffics: list[TrafficCase]) 
     for traffic in {each.id: each for each in traffics if each.recorded}.values():
         for host in traffic.archived:
             about = traffic.id if host == traffic.recorded else f"{traffic.id} copied to {host}"
-            found = _collect(evidence, traffic.at(traffic.recorded), host)
-            if isinstance(found, Missing):
-                findings.append(inconclusive(EQUAL, found, about))
-            else:
-                findings.append(_judge(evidence, host, traffic.id, found, about))
+            findings.append(finding_of(EQUAL, about, _judge, evidence, host, traffic, about))
     return findings
 
 
-def _collect(evidence: Evidence, flow: TrafficCase, host: str) -> _RecordingEvidence | Missing:
-    kept, case, recorder = evidence.archive(host), evidence.case, evidence.recorder(host, flow.id)
-    found = all_or_missing(evidence.planned(flow), evidence.publisher(flow), recorder, case)
-    if isinstance(kept, Missing):
-        return kept
-    if isinstance(found, Missing):
-        return found
-    planned, publisher, recorder, case = found
+def _collect(evidence: Evidence, flow: TrafficCase, host: str) -> _RecordingEvidence:
+    kept = present(evidence.archive(host))
+    planned, publisher, recorder, case = present(
+        evidence.planned(flow),
+        evidence.publisher(flow),
+        evidence.recorder(host, flow.id),
+        evidence.case,
+    )
     own = [each for each in kept.catalog.recordings if each.stream_id == flow.stream_id]
     is_full = _is_full(case, host, kept)
     beside = evidence.subscriber(flow) if flow.to_host == host == flow.recorded else None
@@ -117,11 +106,10 @@ def archive_kills(case: Case, host: str) -> int:
     return sum(each.kills_archive and each.host == host for each in case.events)
 
 
-def _judge(
-    evidence: Evidence, host: str, traffic_id: str, data: _RecordingEvidence, about: str
-) -> Finding:
+def _judge(evidence: Evidence, host: str, traffic: TrafficCase, about: str) -> Finding:
+    data = _collect(evidence, traffic.at(traffic.recorded), host)
     files = evidence.folder.host(host)
-    where = [evidence.name_of(files.archive), evidence.name_of(files.recorder(traffic_id).document)]
+    where = [evidence.name_of(files.archive), evidence.name_of(files.recorder(traffic.id).document)]
     violation = _wrong_catalog(data) or _differs_from_report(data)
     for recording in () if violation else data.recordings:
         violation = violation or _wrong_recording(data, recording)

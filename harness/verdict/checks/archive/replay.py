@@ -15,7 +15,7 @@ from windtunnel.harness.dissect.frames.layout import FLAG_REVOKED
 from windtunnel.harness.scenario.resolved.case import Case, TrafficCase
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.exit_codes import ORDERLY_EXIT_CODES
-from windtunnel.harness.verdict.core.finding import Missing, all_or_missing
+from windtunnel.harness.verdict.core.finding import EvidenceMissing, Missing, present
 from windtunnel.harness.verdict.core.wire import Wire
 
 ACKNOWLEDGED_NS = 1_000_000_000
@@ -30,10 +30,10 @@ def was_truncated(evidence: Evidence, traffic: TrafficCase) -> bool:
     if not traffic.replays:
         return False
     host = traffic.from_host
-    found = all_or_missing(evidence.case, evidence.wire(traffic), evidence.archive(host))
-    if isinstance(found, Missing):
+    try:
+        case, wire, kept = present(evidence.case, evidence.wire(traffic), evidence.archive(host))
+    except EvidenceMissing:
         return False
-    case, wire, kept = found
     stream_id = case.traffic_by_id(traffic.replays).stream_id
     stops = [each.stop_position for each in kept.catalog.recordings if each.stream_id == stream_id]
     return (

@@ -14,13 +14,7 @@ from windtunnel.harness.dissect.driver_files import counter_key
 from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.evidence_contents import HostCounters
-from windtunnel.harness.verdict.core.finding import (
-    Finding,
-    Missing,
-    failed,
-    inconclusive,
-    passed,
-)
+from windtunnel.harness.verdict.core.finding import Finding, failed, finding_of, passed, present
 from windtunnel.harness.verdict.core.virtual import is_virtual
 from windtunnel.harness.verdict.views.interruptions import clock_steps
 
@@ -37,32 +31,24 @@ def heartbeats_of_clients(evidence: Evidence, traffics: list[TrafficCase]) -> li
     """The heartbeat counter of each client has its ids, and in a simulation changes each 500 ms,
     and not more often.
     """
-    case = evidence.case
-    assert not isinstance(case, Missing)
-    findings = []
-    for host in case.hosts:
-        counted = evidence.host_counters(host.name)
-        if isinstance(counted, Missing):
-            findings.append(inconclusive(WRITTEN, counted, host.name))
-            continue
-        where = (evidence.name_of(evidence.folder.host(host.name).counter_samples),)
-        clients = [
-            each for each in counted.counters if each.type_id == counter_key.CLIENT_HEARTBEAT
-        ]
-        problems = [_misnamed(each) for each in clients]
-        if is_virtual(case):
-            stepped_ns = [at_ns for at_ns, _ in clock_steps(evidence, host.name)]
-            problems += [_wrong(counted, each, stepped_ns) for each in clients]
-        problem = next(filter(None, problems), "")
-        if problem:
-            findings.append(failed(WRITTEN, problem, host.name, evidence=where))
-        elif not is_virtual(case):
-            text = "not compared: in real time, clients can be late"
-            findings.append(passed(WRITTEN, text, host.name, evidence=where))
-        else:
-            text = f"each of {len(clients)} heartbeat counters was written only by its client"
-            findings.append(passed(WRITTEN, text, host.name, evidence=where))
-    return findings
+    hosts = [each.name for each in present(evidence.case).hosts]
+    return [finding_of(WRITTEN, each, _host, evidence, each) for each in hosts]
+
+
+def _host(evidence: Evidence, host: str) -> Finding:
+    counted = present(evidence.host_counters(host))
+    where = (evidence.name_of(evidence.folder.host(host).counter_samples),)
+    clients = [each for each in counted.counters if each.type_id == counter_key.CLIENT_HEARTBEAT]
+    problems = [_misnamed(each) for each in clients]
+    if is_virtual(evidence.case):
+        stepped_ns = [at_ns for at_ns, _ in clock_steps(evidence, host)]
+        problems += [_wrong(counted, each, stepped_ns) for each in clients]
+    for problem in filter(None, problems):
+        return failed(WRITTEN, problem, host, evidence=where)
+    text = f"each of {len(clients)} heartbeat counters was written only by its client"
+    if not is_virtual(evidence.case):
+        text = "not compared: in real time, clients can be late"
+    return passed(WRITTEN, text, host, evidence=where)
 
 
 def _misnamed(client: CounterFacts) -> str:

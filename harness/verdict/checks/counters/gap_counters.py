@@ -27,14 +27,7 @@ from windtunnel.harness.verdict.checks.retransmission.all_gaps import (
 )
 from windtunnel.harness.verdict.checks.retransmission.recovery import socket_drops
 from windtunnel.harness.verdict.core.evidence import Evidence
-from windtunnel.harness.verdict.core.finding import (
-    Finding,
-    Missing,
-    all_or_missing,
-    failed,
-    inconclusive,
-    passed,
-)
+from windtunnel.harness.verdict.core.finding import Finding, failed, passed, present
 from windtunnel.harness.verdict.core.outcome import Outcome
 from windtunnel.harness.verdict.core.virtual import is_virtual
 from windtunnel.harness.verdict.core.wire import Wire
@@ -61,21 +54,15 @@ def gap_counters_agree(evidence: Evidence, traffic: TrafficCase) -> Finding:
     """The counters of an image's gaps agree with the capture, and only images with one of the modes
     have them.
     """
-    found = all_or_missing(
+    wire, planned, frames, subscriber = present(
         evidence.wire(traffic),
         evidence.planned(traffic),
         evidence.frames_seen(traffic),
         evidence.subscriber(traffic),
     )
-    if isinstance(found, Missing):
-        return inconclusive(AGREE, found, traffic.id)
-    wire, planned, frames, subscriber = found
-    host = all_or_missing(
+    counted, pauses = present(
         evidence.host_counters(traffic.to_host), pauses_of(evidence, traffic.to_host)
     )
-    if isinstance(host, Missing):
-        return inconclusive(AGREE, host, traffic.id)
-    counted, pauses = host
     where = (
         evidence.name_of(evidence.folder.host(traffic.to_host).counters),
         evidence.name_of(evidence.folder.capture(traffic.to_host)),

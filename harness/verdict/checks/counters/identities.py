@@ -21,14 +21,7 @@ from windtunnel.harness.dissect.driver_files import counter_key
 from windtunnel.harness.dissect.driver_files.cnc_file import LABEL_LENGTH_MAX
 from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.verdict.core.evidence import Evidence
-from windtunnel.harness.verdict.core.finding import (
-    Finding,
-    Missing,
-    all_or_missing,
-    failed,
-    inconclusive,
-    passed,
-)
+from windtunnel.harness.verdict.core.finding import Finding, Missing, failed, passed, present
 from windtunnel.harness.verdict.core.wire import Wire
 
 IDENTIFY = "counters_identify_streams"
@@ -64,14 +57,11 @@ def counters_identify_streams(evidence: Evidence, traffic: TrafficCase) -> Findi
     """Key, label, registration id, owner id and reference id of each of a stream's counters name
     the stream, its channel, its client and its log.
     """
-    found = all_or_missing(
+    wire, near, far = present(
         evidence.wire(traffic),
         evidence.host_counters(traffic.from_host),
         evidence.host_counters(traffic.to_host),
     )
-    if isinstance(found, Missing):
-        return inconclusive(IDENTIFY, found, traffic.id)
-    wire, near, far = found
     count = 0
     for host, counters, check in (
         (traffic.from_host, near.counters, _publication),

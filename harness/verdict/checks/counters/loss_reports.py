@@ -24,14 +24,7 @@ from windtunnel.harness.verdict.checks.counters.packet_counts import was_killed
 from windtunnel.harness.verdict.checks.retransmission.recovery import socket_drops
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.evidence_contents import Planned
-from windtunnel.harness.verdict.core.finding import (
-    Finding,
-    Missing,
-    all_or_missing,
-    failed,
-    inconclusive,
-    passed,
-)
+from windtunnel.harness.verdict.core.finding import Finding, Missing, failed, passed, present
 from windtunnel.harness.verdict.core.outcome import Outcome
 from windtunnel.harness.verdict.core.virtual import is_virtual
 from windtunnel.harness.verdict.core.wire import Wire
@@ -54,15 +47,12 @@ def loss_report_agrees(evidence: Evidence, traffic: TrafficCase) -> Finding:
     gaps; it names the stream and its source; and in a simulation it has the times of the first and
     last NAK, and an observation for each NAK for new bytes.
     """
-    found = all_or_missing(
+    wire, planned, case, report = present(
         evidence.wire(traffic),
         evidence.planned(traffic),
         evidence.case,
         _report(evidence, traffic.to_host),
     )
-    if isinstance(found, Missing):
-        return inconclusive(AGREES, found, traffic.id)
-    wire, planned, case, report = found
     several = traffic.rejoins or len(traffic.publishers) > 1 or case.sessions_of(traffic) > 1
     if several or was_killed(evidence, traffic.to_host):
         text = "not applicable: the captured frames belong to several images"

@@ -20,8 +20,10 @@ from windtunnel.harness.verdict.core.finding import (
     Finding,
     Missing,
     failed,
+    finding_of,
     inconclusive,
     passed,
+    present,
 )
 from windtunnel.harness.verdict.core.virtual import is_virtual
 
@@ -32,9 +34,8 @@ def mapped_bytes_counted(evidence: Evidence, traffics: list[TrafficCase]) -> lis
     """`Bytes currently mapped` of the driver `ours` counts each log buffer while it is mapped, in a
     simulation.
     """
-    case = evidence.case
-    assert not isinstance(case, Missing)
-    return [_host(evidence, host.name, traffics) for host in case.hosts]
+    hosts = [each.name for each in present(evidence.case).hosts]
+    return [finding_of(COUNTED, each, _host, evidence, each, traffics) for each in hosts]
 
 
 def _host(evidence: Evidence, host: str, traffics: list[TrafficCase]) -> Finding:
@@ -45,9 +46,7 @@ def _host(evidence: Evidence, host: str, traffics: list[TrafficCase]) -> Finding
         text = "not compared: in real time, the last sample precedes the driver's end"
         return passed(COUNTED, text, host)
     files = evidence.folder.host(host)
-    counted = evidence.host_counters(host)
-    if isinstance(counted, Missing):
-        return inconclusive(COUNTED, counted, host)
+    counted = present(evidence.host_counters(host))
     held = read_log_index(files.log_index)
     if held is None:
         return inconclusive(COUNTED, Missing(evidence.name_of(files.log_index), "is missing"), host)

@@ -33,7 +33,15 @@ from windtunnel.harness.verdict.checks.retransmission.recovery import (
     system_value,
 )
 from windtunnel.harness.verdict.core.evidence import Evidence
-from windtunnel.harness.verdict.core.finding import Finding, Missing, failed, inconclusive, passed
+from windtunnel.harness.verdict.core.finding import (
+    Finding,
+    Missing,
+    failed,
+    finding_of,
+    inconclusive,
+    passed,
+    present,
+)
 from windtunnel.harness.verdict.core.kind import Kind
 from windtunnel.harness.verdict.core.outcome import Outcome
 from windtunnel.harness.verdict.core.wire import status_messages, unsound
@@ -70,7 +78,7 @@ def counters_agree_with_packets(evidence: Evidence, traffics: list[TrafficCase])
     return [
         _not_judged(host)
         if host in dividing
-        else _host_agrees(evidence, host, only_feedback=host in joining)
+        else finding_of(AGREE, host, _host_agrees, evidence, host, only_feedback=host in joining)
         for host in hosts
     ]
 
@@ -84,11 +92,7 @@ def _host_agrees(evidence: Evidence, host: str, *, only_feedback: bool) -> Findi
     """Compare a host's counters with its capture. With several publishers of a stream, it is not
     known which packets were for its image, so only the feedback that it sent is compared.
     """
-    case, capture = evidence.case, evidence.capture(host)
-    if isinstance(case, Missing):
-        return inconclusive(AGREE, case, host)
-    if isinstance(capture, Missing):
-        return inconclusive(AGREE, capture, host)
+    case, capture = present(evidence.case, evidence.capture(host))
     where = (
         evidence.name_of(evidence.folder.capture(host)),
         evidence.name_of(evidence.folder.host(host).counters),
@@ -99,15 +103,11 @@ def _host_agrees(evidence: Evidence, host: str, *, only_feedback: bool) -> Findi
         gap = Missing(where[0], "has no packets in one of the two directions")
         return inconclusive(AGREE, gap, host)
     received = _received(evidence, case, host, sent, arrived)
-    if isinstance(received, Missing):
-        return inconclusive(AGREE, received, host)
     facts = {}
     uncounted, padding = was_killed(evidence, host), java_driver_ran(evidence, host)
     bounds = (*_sent(sent, uncounted, counts_padding=padding), *received)
     for bound in (each for each in bounds if not only_feedback or each.counter_id in FEEDBACK):
         value = system_value(evidence, host, bound.counter_id)
-        if isinstance(value, Missing):
-            return inconclusive(AGREE, value, host)
         name = counter_key.SYSTEM_NAMES[bound.counter_id]
         facts[name] = value
         if bound.least - _socket_allowance(evidence, host, bound) <= value <= bound.most:
@@ -171,7 +171,7 @@ def _sent(sent: Frames, is_uncounted: bool, *, counts_padding: bool) -> list[_Bo
 
 def _received(
     evidence: Evidence, case: Case, host: str, sent: Frames, arrived: Frames
-) -> list[_Bound] | Missing:
+) -> list[_Bound]:
     """Return the valid ranges of receive counters. The lower end counts the packets that were
     certainly processed, the upper end all captured packets.
     """
@@ -187,9 +187,7 @@ def _received(
     for_image, refused = np.zeros((2, len(arrived)), dtype=np.bool_)
     for traffic in (flow for each in case.traffic for flow in each.flows):
         if traffic.to_host == host:
-            subscriber = evidence.subscriber(traffic)
-            if isinstance(subscriber, Missing):
-                return subscriber
+            subscriber = present(evidence.subscriber(traffic))
             for_image |= _while_read(traffic, subscriber.ended_ns, sent, arrived)
             refused |= beyond_image_window(traffic, sent, arrived)
     beats = kinds == HEARTBEAT

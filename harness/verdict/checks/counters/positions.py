@@ -11,10 +11,10 @@ from windtunnel.harness.verdict.core.evidence_contents import Planned
 from windtunnel.harness.verdict.core.finding import (
     Finding,
     Missing,
-    all_or_missing,
     failed,
-    inconclusive,
+    finding_of,
     passed,
+    present,
 )
 from windtunnel.harness.verdict.core.kind import Kind
 from windtunnel.harness.verdict.core.outcome import Outcome
@@ -40,11 +40,7 @@ def rcv_pos_reaches_end(evidence: Evidence, traffic: TrafficCase) -> Finding:
     A forged frame for the last position may be longer than the genuine one. A receiver rejects it
     if the position is occupied, but still advances rcv-hwm by its length. Source: Aeron 1.53.
     """
-    wire, planned = evidence.wire(traffic), evidence.planned(traffic)
-    if isinstance(wire, Missing):
-        return inconclusive(REACHES_END, wire, traffic.id)
-    if isinstance(planned, Missing):
-        return inconclusive(REACHES_END, planned, traffic.id)
+    wire, planned = present(evidence.wire(traffic), evidence.planned(traffic))
     end = planned.log.end_position
     expected = (
         (traffic.from_host, counter_key.SENDER_POSITION, [end]),
@@ -54,8 +50,6 @@ def rcv_pos_reaches_end(evidence: Evidence, traffic: TrafficCase) -> Finding:
     )
     for host, type_id, allowed in expected:
         series = stream_series(evidence, host, type_id, wire)
-        if isinstance(series, Missing):
-            return inconclusive(REACHES_END, series, traffic.id)
         if series.last not in allowed:
             text = f"{series.name} on {host} ended at {series.last}, expected {end}"
             where = _samples(evidence, host)
@@ -75,10 +69,7 @@ def rcv_pos_monotonic(evidence: Evidence, traffic: TrafficCase) -> Finding:
     """rcv-pos and rcv-hwm never decrease and are multiples of 32, and rcv-pos never exceeds rcv-hwm
     or the data that arrived.
     """
-    found = _receiver(evidence, traffic)
-    if isinstance(found, Missing):
-        return inconclusive(MONOTONIC, found, traffic.id)
-    wire, planned, hwm, position = found
+    wire, planned, hwm, position = _receiver(evidence, traffic)
     where = _samples(evidence, traffic.to_host)
     for series in (hwm, position):
         for at, what in _irregularities(series):
@@ -122,10 +113,7 @@ def _irregularities(series: Series) -> list[tuple[int, str]]:
 
 def rcv_hwm_from_wire(evidence: Evidence, traffic: TrafficCase) -> Finding:
     """rcv-hwm never exceeds the highest position that has arrived, and finally equals it."""
-    found = _receiver(evidence, traffic)
-    if isinstance(found, Missing):
-        return inconclusive(HWM, found, traffic.id)
-    wire, planned, hwm, _ = found
+    wire, planned, hwm, _ = _receiver(evidence, traffic)
     where = (
         *_samples(evidence, traffic.to_host),
         evidence.name_of(evidence.folder.capture(traffic.to_host)),
@@ -153,49 +141,36 @@ def rcv_hwm_from_wire(evidence: Evidence, traffic: TrafficCase) -> Finding:
 def invalid_packets_zero(evidence: Evidence, traffics: list[TrafficCase]) -> list[Finding]:
     """No driver counted a datagram as invalid, or sent one that is not made of whole frames."""
     hosts = sorted({host for each in traffics for host in (each.from_host, each.to_host)})
-    findings = []
-    for host in hosts:
-        value = system_value(evidence, host, counter_key.INVALID_PACKETS)
-        where = (evidence.name_of(evidence.folder.host(host).counters),)
-        if isinstance(value, Missing):
-            findings.append(inconclusive(INVALID, value, host))
-        elif value:
-            text = f"counter {counter_key.INVALID_PACKETS} 'Invalid packets' is {value}, expected 0"
-            findings.append(failed(INVALID, text, host, evidence=where))
-        elif problem := _wrong_datagram(evidence, host):
-            where = (evidence.name_of(evidence.folder.capture(host)),)
-            findings.append(failed(INVALID, problem, host, evidence=where))
-        else:
-            findings.append(passed(INVALID, "no invalid packets", host, evidence=where))
-    return findings
+    return [finding_of(INVALID, host, _valid_at, evidence, host) for host in hosts]
+
+
+def _valid_at(evidence: Evidence, host: str) -> Finding:
+    value = system_value(evidence, host, counter_key.INVALID_PACKETS)
+    where = (evidence.name_of(evidence.folder.host(host).counters),)
+    if value:
+        text = f"counter {counter_key.INVALID_PACKETS} 'Invalid packets' is {value}, expected 0"
+        return failed(INVALID, text, host, evidence=where)
+    if problem := _wrong_datagram(evidence, host):
+        where = (evidence.name_of(evidence.folder.capture(host)),)
+        return failed(INVALID, problem, host, evidence=where)
+    return passed(INVALID, "no invalid packets", host, evidence=where)
 
 
 def _wrong_datagram(evidence: Evidence, host: str) -> str:
     """Return what is wrong with a datagram that a host sent, or "". A missing capture has a gate of
     its own.
     """
-    found = all_or_missing(evidence.capture(host), evidence.case)
-    if isinstance(found, Missing):
+    capture, case = evidence.capture(host), evidence.case
+    if isinstance(capture, Missing) or isinstance(case, Missing):
         return ""
-    capture, case = found
     return wrong_datagram(capture, case.address(host))
 
 
-def _receiver(
-    evidence: Evidence, traffic: TrafficCase
-) -> tuple[Wire, Planned, Series, Series] | Missing:
+def _receiver(evidence: Evidence, traffic: TrafficCase) -> tuple[Wire, Planned, Series, Series]:
     """Return a stream's captured frames, its message plan, and rcv-hwm and rcv-pos over time."""
-    wire, planned = evidence.wire(traffic), evidence.planned(traffic)
-    if isinstance(wire, Missing):
-        return wire
-    if isinstance(planned, Missing):
-        return planned
+    wire, planned = present(evidence.wire(traffic), evidence.planned(traffic))
     hwm = stream_series(evidence, traffic.to_host, counter_key.RECEIVER_HWM, wire)
-    if isinstance(hwm, Missing):
-        return hwm
     position = stream_series(evidence, traffic.to_host, counter_key.RECEIVER_POSITION, wire)
-    if isinstance(position, Missing):
-        return position
     return wire, planned, hwm, position
 
 

@@ -30,7 +30,14 @@ from windtunnel.harness.scenario.resolved.case import Case, TrafficCase
 from windtunnel.harness.verdict.checks.flow_control.status_message_checks import TOLERANCE_NS
 from windtunnel.harness.verdict.checks.retransmission.recovery import socket_drops, system_value
 from windtunnel.harness.verdict.core.evidence import Evidence
-from windtunnel.harness.verdict.core.finding import Finding, Missing, failed, inconclusive, passed
+from windtunnel.harness.verdict.core.finding import (
+    Finding,
+    Missing,
+    failed,
+    finding_of,
+    passed,
+    present,
+)
 from windtunnel.harness.verdict.core.kind import Kind
 from windtunnel.harness.verdict.core.wire import Wire, status_messages, unsound
 from windtunnel.harness.verdict.views.series import known_at
@@ -109,21 +116,13 @@ def _is_misplaced(
 def invalid_packets_counted(evidence: Evidence, traffics: list[TrafficCase]) -> list[Finding]:
     """Each driver counts all invalid datagrams as invalid, and no other datagrams."""
     hosts = sorted({host for each in traffics for host in (each.from_host, each.to_host)})
-    return [_invalid_at(evidence, host) for host in hosts]
+    return [finding_of(INVALID, host, _invalid_at, evidence, host) for host in hosts]
 
 
 def _invalid_at(evidence: Evidence, host: str) -> Finding:
-    case, capture = evidence.case, evidence.capture(host)
+    case, capture = present(evidence.case, evidence.capture(host))
     value = system_value(evidence, host, counter_key.INVALID_PACKETS)
-    for part in (case, capture, value):
-        if isinstance(part, Missing):
-            return inconclusive(INVALID, part, host)
-    assert not isinstance(case, Missing)
-    assert not isinstance(capture, Missing)
-    assert not isinstance(value, Missing)
     wires = _wires(evidence, case, host)
-    if isinstance(wires, Missing):
-        return inconclusive(INVALID, wires, host)
     lengths = {
         (wire.facts.session_id, wire.facts.stream_id): wire.facts.term_length for _, wire in wires
     }
@@ -151,18 +150,16 @@ def _invalid_at(evidence: Evidence, host: str) -> Finding:
     return passed(INVALID, text, host, evidence=where, facts=facts)
 
 
-def _wires(evidence: Evidence, case: Case, host: str) -> list[tuple[TrafficCase, Wire]] | Missing:
+def _wires(evidence: Evidence, case: Case, host: str) -> list[tuple[TrafficCase, Wire]]:
     """Return each stream that a host sends or receives, as captured. A stream occurs once for each
     pair of sending and receiving hosts.
     """
-    wires = []
-    for traffic in (flow for each in case.traffic for flow in each.flows):
-        if host in (traffic.from_host, traffic.to_host):
-            wire = evidence.wire(traffic)
-            if isinstance(wire, Missing):
-                return wire
-            wires.append((traffic, wire))
-    return wires
+    flows = (flow for each in case.traffic for flow in each.flows)
+    return [
+        (flow, present(evidence.wire(flow)))
+        for flow in flows
+        if host in (flow.from_host, flow.to_host)
+    ]
 
 
 def _while_known(
@@ -204,19 +201,14 @@ def over_under_runs_counted(evidence: Evidence, traffics: list[TrafficCase]) -> 
     under-runs.
     """
     return [
-        _over_under_runs_at(evidence, host) for host in sorted({each.to_host for each in traffics})
+        finding_of(OVER_UNDER_RUNS, host, _over_under_runs_at, evidence, host)
+        for host in sorted({each.to_host for each in traffics})
     ]
 
 
 def _over_under_runs_at(evidence: Evidence, host: str) -> Finding:
-    case, capture = evidence.case, evidence.capture(host)
-    if isinstance(case, Missing):
-        return inconclusive(OVER_UNDER_RUNS, case, host)
-    if isinstance(capture, Missing):
-        return inconclusive(OVER_UNDER_RUNS, capture, host)
+    case, capture = present(evidence.case, evidence.capture(host))
     wires = _wires(evidence, case, host)
-    if isinstance(wires, Missing):
-        return inconclusive(OVER_UNDER_RUNS, wires, host)
     arrived = capture.frames[~sent_by(capture.frames, case.address(host))]
     bounds = np.zeros((2, 2), dtype=np.int64)
     for traffic, wire in wires:
@@ -233,8 +225,6 @@ def _over_under_runs_at(evidence: Evidence, host: str) -> Finding:
         (counter_key.OVER_RUNS, counter_key.UNDER_RUNS), bounds.tolist(), strict=True
     ):
         value = system_value(evidence, host, counter_id)
-        if isinstance(value, Missing):
-            return inconclusive(OVER_UNDER_RUNS, value, host)
         name = counter_key.SYSTEM_NAMES[counter_id]
         facts[name] = value
         texts.append(f"{value} {name}, expected {least} to {most} according to the capture")

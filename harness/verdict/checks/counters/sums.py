@@ -24,8 +24,10 @@ from windtunnel.harness.verdict.core.finding import (
     Finding,
     Missing,
     failed,
+    finding_of,
     inconclusive,
     passed,
+    present,
 )
 from windtunnel.harness.verdict.core.virtual import is_virtual
 
@@ -45,18 +47,16 @@ def system_counters_add_up(evidence: Evidence, traffics: list[TrafficCase]) -> l
     number of observations in its error log, all of which have a cause and which has each rejection
     of a receiver, and no send is short without a small send buffer, in a simulation.
     """
-    case = evidence.case
-    assert not isinstance(case, Missing)
-    return [_host(evidence, host.name) for host in case.hosts]
+    hosts = [each.name for each in present(evidence.case).hosts]
+    return [finding_of(ADD_UP, each, _host, evidence, each) for each in hosts]
 
 
 def _host(evidence: Evidence, host: str) -> Finding:
-    if not is_virtual(evidence.case):
+    case = present(evidence.case)
+    if not is_virtual(case):
         text = "not compared: in real time, counters change while they are read"
         return passed(ADD_UP, text, host)
-    counted, files = evidence.host_counters(host), evidence.folder.host(host)
-    if isinstance(counted, Missing):
-        return inconclusive(ADD_UP, counted, host)
+    counted, files = present(evidence.host_counters(host)), evidence.folder.host(host)
     errors = read_error_log(files.cnc_errors)
     if errors is None:
         missing = Missing(evidence.name_of(files.cnc_errors), "is missing")
@@ -82,16 +82,13 @@ def _host(evidence: Evidence, host: str) -> Finding:
         if counter.final_value != value:
             text = f"counter {counter.label!r} is {counter.final_value}, expected {value}, {what}"
             return failed(ADD_UP, text, host, evidence=where)
-    caused = tuple(text for exercise in _exercises(evidence) for text in CAUSED.get(exercise, ()))
+    caused = tuple(text for exercise in case.exercises for text in CAUSED.get(exercise, ()))
     for each in errors:
         if not each.text.startswith(caused):
             shown = ", ".join(each.text.splitlines()[:2])
             text = f"the error log has an error without a known cause: {shown}"
             return failed(ADD_UP, text, host, evidence=where)
-    case, capture = evidence.case, evidence.capture(host)
-    assert not isinstance(case, Missing)
-    if isinstance(capture, Missing):
-        return inconclusive(ADD_UP, capture, host)
+    capture = present(evidence.capture(host))
     lacking = unrecorded(capture, case.address(host), errors)
     if lacking:
         text = f"the error log has no entry of a rejection that arrived: {lacking}"
@@ -101,17 +98,11 @@ def _host(evidence: Evidence, host: str) -> Finding:
     return passed(ADD_UP, text, host, evidence=where)
 
 
-def _exercises(evidence: Evidence) -> tuple[ExerciseName, ...]:
-    case = evidence.case
-    return () if isinstance(case, Missing) else tuple(case.exercises)
-
-
 def _may_send_short(evidence: Evidence, host: str) -> bool:
     """Return whether a socket of a host may have been full. Simulated sockets have room for all
     that the driver `ours` sends in a turn, unless a channel specifies a smaller buffer.
     """
-    subject, case = evidence.subject(host), evidence.case
-    assert not isinstance(case, Missing)
+    subject, case = evidence.subject(host), present(evidence.case)
     if case.exercises or (subject is not None and subject.is_aerons):
         return True
     channels = [parse_channel(each.channel) for each in case.traffic if host in each.publishers]

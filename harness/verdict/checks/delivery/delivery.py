@@ -24,10 +24,9 @@ from windtunnel.harness.verdict.core.finding import (
     AtFault,
     Finding,
     Missing,
-    all_or_missing,
     failed,
-    inconclusive,
     passed,
+    present,
 )
 from windtunnel.harness.verdict.core.outcome import Outcome
 from windtunnel.harness.verdict.views.damage import payload_damage, undo_damage
@@ -44,11 +43,7 @@ _LOOK_AHEAD = 4096
 
 def delivered_once(evidence: Evidence, traffic: TrafficCase) -> Finding:
     """Every planned message arrived exactly once, in order, byte for byte."""
-    planned, delivered = evidence.planned(traffic), evidence.delivered(traffic)
-    if isinstance(planned, Missing):
-        return inconclusive(ONCE, planned, traffic.id)
-    if isinstance(delivered, Missing):
-        return inconclusive(ONCE, delivered, traffic.id)
+    planned, delivered = present(evidence.planned(traffic), evidence.delivered(traffic))
     if missed_start(evidence, traffic):
         return _once_from_join(evidence, traffic, planned, delivered)
     where = _where(evidence, traffic)
@@ -219,11 +214,7 @@ def _first_wrong_byte(planned: Planned, delivered: Delivered, index: int) -> int
 
 def delivered_intact(evidence: Evidence, traffic: TrafficCase) -> Finding:
     """Each delivered message is as planned, and each message that lost no frame was delivered."""
-    planned, delivered = evidence.planned(traffic), evidence.delivered(traffic)
-    if isinstance(planned, Missing):
-        return inconclusive(INTACT, planned, traffic.id)
-    if isinstance(delivered, Missing):
-        return inconclusive(INTACT, delivered, traffic.id)
+    planned, delivered = present(evidence.planned(traffic), evidence.delivered(traffic))
     delivered = _undo_ordered_damage(evidence, traffic, planned, delivered)
     ends = planned.log.message_ends
     positions = delivered.deliveries["position"].astype(np.int64)
@@ -287,10 +278,7 @@ def _undelivered(
     counted: dict[str, int],
 ) -> Finding:
     """Check that every message whose frames all arrived in order was delivered."""
-    found = all_or_missing(link_losses(evidence, traffic), evidence.subscriber(traffic))
-    if isinstance(found, Missing):
-        return inconclusive(INTACT, found, traffic.id)
-    lost, subscriber = found
+    lost, subscriber = link_losses(evidence, traffic), present(evidence.subscriber(traffic))
     late = late_join(evidence, traffic, subscriber)
     if late:
         position = subscriber.join_position

@@ -21,12 +21,12 @@ from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.scenario.schema.channel import parse_channel
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import (
+    EvidenceMissing,
     Finding,
     Missing,
-    all_or_missing,
     failed,
-    inconclusive,
     passed,
+    present,
 )
 from windtunnel.harness.verdict.core.outcome import Outcome
 from windtunnel.harness.verdict.core.virtual import is_virtual
@@ -47,12 +47,9 @@ def eos_reaches_end(evidence: Evidence, traffic: TrafficCase) -> Finding:
     """EOS heartbeats carry the stream's last position, and the subscriber's image reaches it; in a
     simulation, the first one is sent in time.
     """
-    found = all_or_missing(
+    wire, publisher, subscriber = present(
         evidence.wire(traffic), evidence.publisher(traffic), evidence.subscriber(traffic)
     )
-    if isinstance(found, Missing):
-        return inconclusive(EOS, found, traffic.id)
-    wire, publisher, subscriber = found
     end = publisher.end_position
     near, far = (
         evidence.name_of(evidence.folder.capture(host))
@@ -122,12 +119,14 @@ def _late_signal(
     evidence: Evidence, traffic: TrafficCase, eos_sent: Frames, publisher: PublisherFacts
 ) -> str:
     """Return what is wrong if the first EOS heartbeat was sent too late, or ""."""
-    found = all_or_missing(
-        evidence.wire(traffic), evidence.case, pauses_of(evidence, traffic.from_host)
-    )
-    if isinstance(found, Missing) or publisher.error is not None:
+    if publisher.error is not None:
         return ""
-    wire, case, pauses = found
+    try:
+        wire, case, pauses = present(
+            evidence.wire(traffic), evidence.case, pauses_of(evidence, traffic.from_host)
+        )
+    except EvidenceMissing:
+        return ""
     if not is_virtual(case) or TIMER_SETTING in case.drivers.get(traffic.from_host, {}):
         return ""
     first = wire.sent.frames["time_ns"][~wire.retransmitted()].astype(np.int64)

@@ -20,14 +20,7 @@ from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.verdict.checks.retransmission.recovery import system_value
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.evidence_contents import SavedLog
-from windtunnel.harness.verdict.core.finding import (
-    Finding,
-    Missing,
-    all_or_missing,
-    failed,
-    inconclusive,
-    passed,
-)
+from windtunnel.harness.verdict.core.finding import Finding, failed, finding_of, passed, present
 from windtunnel.harness.verdict.views.coverage import fill_bounds, filled_gaps
 from windtunnel.harness.verdict.views.losses import frame_index, link_losses
 
@@ -38,31 +31,23 @@ EMPTY = "gap_fills_cover_nothing"
 def gap_fills_counted(evidence: Evidence, traffics: list[TrafficCase]) -> list[Finding]:
     """A driver's counter of filled gaps equals the number of filled gaps in its images' logs."""
     hosts = sorted({each.to_host for each in traffics})
-    return [_check_host(evidence, host) for host in hosts]
+    return [finding_of(COUNTED, host, _check_host, evidence, host) for host in hosts]
 
 
 def _check_host(evidence: Evidence, host: str) -> Finding:
-    case, value = evidence.case, system_value(evidence, host, counter_key.LOSS_GAP_FILLS)
-    if isinstance(case, Missing):
-        return inconclusive(COUNTED, case, host)
-    if isinstance(value, Missing):
-        return inconclusive(COUNTED, value, host)
+    case = present(evidence.case)
+    value = system_value(evidence, host, counter_key.LOSS_GAP_FILLS)
     where = [evidence.name_of(evidence.folder.host(host).counters)]
     least, most, is_whole = 0, 0, True
     # Several publishers of a stream share one image at a subscriber.
     read = [each for each in case.traffic if host in each.subscribers]
     for traffic in (each.between(each.from_host, host) for each in read):
-        found = all_or_missing(
+        planned, frames, subscriber = present(
             evidence.planned(traffic), evidence.frames_seen(traffic), evidence.subscriber(traffic)
         )
-        if isinstance(found, Missing):
-            return inconclusive(COUNTED, found, host)
-        planned, frames, subscriber = found
         where.append(evidence.name_of(evidence.folder.host(host).subscriber(traffic.id).frames))
         # A late PAD of a reliable stream was retransmitted, so it is the publisher's.
         lost = None if traffic.reliable else link_losses(evidence, traffic)
-        if isinstance(lost, Missing):
-            return inconclusive(COUNTED, lost, host)
         sure, possible = fill_bounds(frames, planned, lost)
         least, most = least + sure, most + possible
         is_whole &= subscriber.end_position == planned.log.end_position
@@ -82,17 +67,12 @@ def _check_host(evidence: Evidence, host: str) -> Finding:
 
 def gap_fills_cover_nothing(evidence: Evidence, traffic: TrafficCase) -> Finding:
     """The padding in a filled gap contains no bytes of the frame that it replaces."""
-    wire = evidence.wire(traffic)
-    if isinstance(wire, Missing):
-        return inconclusive(EMPTY, wire, traffic.id)
-    found = all_or_missing(
+    wire = present(evidence.wire(traffic))
+    planned, frames, kept = present(
         evidence.planned(traffic),
         evidence.frames_seen(traffic),
         evidence.log_of(traffic.to_host, IMAGES, wire.facts.session_id, wire.facts.stream_id),
     )
-    if isinstance(found, Missing):
-        return inconclusive(EMPTY, found, traffic.id)
-    planned, frames, kept = found
     where = (evidence.name_of(kept.path),)
     starts, spans, _ = filled_gaps(frames, planned)
     # Older parts of the log may have been cleaned and overwritten.

@@ -25,10 +25,10 @@ from windtunnel.harness.verdict.core.evidence_contents import Delivered, Planned
 from windtunnel.harness.verdict.core.finding import (
     Finding,
     Missing,
-    all_or_missing,
     failed,
     inconclusive,
     passed,
+    present,
 )
 from windtunnel.harness.verdict.views.sessions import (
     ImageExpectations,
@@ -45,18 +45,13 @@ def delivered_in_parts(evidence: Evidence, traffic: TrafficCase) -> Finding:
     """Each image joined at the sender's position and delivered all messages of its range, and the
     last image of each session reached EOS.
     """
-    found = all_or_missing(
+    planned, delivered, subscriber, publisher = present(
         evidence.planned(traffic),
         evidence.delivered(traffic),
         evidence.subscriber(traffic),
         evidence.publisher(traffic),
     )
-    if isinstance(found, Missing):
-        return inconclusive(IN_PARTS, found, traffic.id)
-    planned, delivered, subscriber, publisher = found
-    unwritten = _unwritten(evidence, traffic)
-    if unwritten is not None:
-        return inconclusive(IN_PARTS, unwritten, traffic.id)
+    present(_unwritten(evidence, traffic))
     files = evidence.folder.host(traffic.to_host).subscriber(traffic.id)
     where = (evidence.name_of(files.index), evidence.name_of(files.document))
     parts = subscriber.parts
@@ -77,8 +72,6 @@ def delivered_in_parts(evidence: Evidence, traffic: TrafficCase) -> Finding:
             more = {"evidence": where, "position": position, "conclusive": True}
             return failed(IN_PARTS, text, traffic.id, **more)
     incomplete = _incomplete(evidence, traffic, parts, publisher)
-    if isinstance(incomplete, Missing):
-        return inconclusive(IN_PARTS, incomplete, traffic.id)
     if incomplete is not None:
         position, text = incomplete
         return failed(IN_PARTS, text, traffic.id, evidence=where, position=position)
@@ -177,7 +170,7 @@ def _expected_messages(planned: Planned, parts: list[Part]) -> np.ndarray:
 
 def _incomplete(
     evidence: Evidence, traffic: TrafficCase, parts: list[Part], publisher: PublisherFacts
-) -> Violation | Missing | None:
+) -> Violation | None:
     """Return a violation if the images do not cover all data that they must deliver."""
     own = {
         session: [each for each in parts if each.session_id == session]
@@ -190,10 +183,9 @@ def _incomplete(
         return without_eos
     if publisher.session_id not in own:
         return publisher.start_position, f"no image of session {publisher.session_id} is listed"
-    expectations = image_expectations(evidence, traffic)
     for session, images in own.items():
         violation = _wrong_end(images[-1], end_of(evidence, traffic, session, publisher))
-        violation = violation or _wrong_join(expectations, images)
+        violation = violation or _wrong_join(image_expectations(evidence, traffic), images)
         if violation is not None:
             return violation
     return None
@@ -207,10 +199,8 @@ def _without_end_of_stream(last: Part) -> Violation | None:
     return last.end_position, text
 
 
-def _wrong_end(last: Part, end: int | Missing) -> Violation | Missing | None:
+def _wrong_end(last: Part, end: int) -> Violation | None:
     """Return a violation if publisher and subscriber disagree on where a session ended."""
-    if isinstance(end, Missing):
-        return end
     if last.end_position == end:
         return None
     return last.end_position, (
@@ -219,12 +209,8 @@ def _wrong_end(last: Part, end: int | Missing) -> Violation | Missing | None:
     )
 
 
-def _wrong_join(
-    expectations: ImageExpectations | Missing, images: list[Part]
-) -> Violation | Missing | None:
+def _wrong_join(expectations: ImageExpectations, images: list[Part]) -> Violation | None:
     """Return a violation if an image was replaced although nothing had disturbed it, or if an image
     joined at a wrong position.
     """
-    if isinstance(expectations, Missing):
-        return expectations
     return expectations.unneeded_image(images) or expectations.wrong_join(images)

@@ -14,14 +14,7 @@ from windtunnel.harness.dissect.driver_files import counter_key
 from windtunnel.harness.dissect.frames.observed_flows import END_OF_TIME_NS
 from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.verdict.core.evidence import Evidence
-from windtunnel.harness.verdict.core.finding import (
-    Finding,
-    Missing,
-    all_or_missing,
-    failed,
-    inconclusive,
-    passed,
-)
+from windtunnel.harness.verdict.core.finding import Finding, failed, passed, present
 from windtunnel.harness.verdict.core.outcome import Outcome
 from windtunnel.harness.verdict.core.virtual import is_virtual
 from windtunnel.harness.verdict.views.coverage import filled_gaps
@@ -45,12 +38,9 @@ def gap_fills_prompt(evidence: Evidence, traffic: TrafficCase) -> Finding:
     """A gap of an unreliable stream is filled as soon as it can be detected or, in a simulation,
     as soon as the evidence for which its receiver waits is complete.
     """
-    found = all_or_missing(
+    wire, planned, frames = present(
         evidence.wire(traffic), evidence.planned(traffic), evidence.frames_seen(traffic)
     )
-    if isinstance(found, Missing):
-        return inconclusive(PROMPT, found, traffic.id)
-    wire, planned, frames = found
     rule = fill_rule(evidence, traffic)
     if traffic.reliable:
         text = "not applicable: gaps are repaired"
@@ -59,11 +49,7 @@ def gap_fills_prompt(evidence: Evidence, traffic: TrafficCase) -> Finding:
         text = "not compared: gaps are filled on evidence"
         return passed(PROMPT, text, traffic.id)
     series = stream_series(evidence, traffic.to_host, counter_key.RECEIVER_POSITION, wire)
-    if isinstance(series, Missing):
-        return inconclusive(PROMPT, series, traffic.id)
-    pauses = pauses_of(evidence, traffic.to_host)
-    if isinstance(pauses, Missing):
-        return inconclusive(PROMPT, pauses, traffic.id)
+    pauses = present(pauses_of(evidence, traffic.to_host))
     starts, spans, read_ns = filled_gaps(frames, planned)
     ends = starts + spans
     times_ns, tops = highest_by(wire)

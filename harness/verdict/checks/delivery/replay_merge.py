@@ -19,10 +19,11 @@ from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import (
     Finding,
     Missing,
-    all_or_missing,
     failed,
+    finding_of,
     inconclusive,
     passed,
+    present,
 )
 from windtunnel.harness.verdict.core.wire import Wire
 
@@ -31,17 +32,18 @@ MERGED = archive_validation.MERGED
 
 def merged_into_live(evidence: Evidence, traffics: list[TrafficCase]) -> list[Finding]:
     """A merging subscriber left its replay before the stream ended, and received the rest live."""
-    return [_merged(evidence, each) for each in traffics if each.merges is not None]
+    return [
+        finding_of(MERGED, each.id, _merged, evidence, each)
+        for each in traffics
+        if each.merges is not None
+    ]
 
 
 def _merged(evidence: Evidence, traffic: TrafficCase) -> Finding:
     assert traffic.merges is not None
-    found = all_or_missing(
+    subscriber, publisher, wire = present(
         evidence.subscriber(traffic), evidence.publisher(traffic), evidence.wire(traffic)
     )
-    if isinstance(found, Missing):
-        return inconclusive(MERGED, found, traffic.id)
-    subscriber, publisher, wire = found
     files = evidence.folder.host(traffic.to_host).subscriber(traffic.id)
     capture = evidence.folder.capture(traffic.to_host)
     where = (evidence.name_of(files.document), evidence.name_of(capture))

@@ -18,14 +18,7 @@ from windtunnel.harness.scenario.schema.channel import parse_channel
 from windtunnel.harness.verdict.checks.flow_control.status_message_checks import TOLERANCE_NS
 from windtunnel.harness.verdict.checks.retransmission.nak_checks import PACE_SLACK_NS
 from windtunnel.harness.verdict.core.evidence import Evidence
-from windtunnel.harness.verdict.core.finding import (
-    Finding,
-    Missing,
-    all_or_missing,
-    failed,
-    inconclusive,
-    passed,
-)
+from windtunnel.harness.verdict.core.finding import Finding, failed, passed, present
 from windtunnel.harness.verdict.core.virtual import is_virtual
 from windtunnel.harness.verdict.core.wire import Wire, status_messages
 
@@ -39,12 +32,9 @@ def setups_until_answered(evidence: Evidence, traffic: TrafficCase) -> Finding:
     """SETUPs are sent every 100 ms until a status message arrives, and then only on request, and
     not sooner after the last one. They have the TTL of the channel, and the flag of a group.
     """
-    found = all_or_missing(
+    wire, case, capture = present(
         evidence.wire(traffic), evidence.case, evidence.capture(traffic.from_host)
     )
-    if isinstance(found, Missing):
-        return inconclusive(SETUPS, found, traffic.id)
-    wire, case, capture = found
     where = (evidence.name_of(evidence.folder.capture(traffic.from_host)),)
     own = capture.frames[sent_by(capture.frames, case.address(traffic.from_host))]
     own = own[(own["frame_type"] == SETUP) & (own["stream_id"] == traffic.stream_id)]

@@ -13,14 +13,7 @@ from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.scenario.schema.channel import parse_channel
 from windtunnel.harness.verdict.checks.flow_control.status_message_checks import QUARTER
 from windtunnel.harness.verdict.core.evidence import Evidence
-from windtunnel.harness.verdict.core.finding import (
-    Finding,
-    Missing,
-    all_or_missing,
-    failed,
-    inconclusive,
-    passed,
-)
+from windtunnel.harness.verdict.core.finding import Finding, failed, passed, present
 from windtunnel.harness.verdict.core.virtual import is_virtual
 from windtunnel.harness.verdict.core.wire import Wire, status_messages
 from windtunnel.harness.verdict.views.series import known_at
@@ -36,12 +29,9 @@ INITIAL_WINDOW = "AERON_RCV_INITIAL_WINDOW_LENGTH"
 
 def status_messages_consumed(evidence: Evidence, traffic: TrafficCase) -> Finding:
     """Each status message's position is the end of a frame that was already consumed."""
-    found = all_or_missing(
+    wire, frames, subscriber = present(
         evidence.wire(traffic), evidence.frames_seen(traffic), evidence.subscriber(traffic)
     )
-    if isinstance(found, Missing):
-        return inconclusive(CONSUMED, found, traffic.id)
-    wire, frames, subscriber = found
     files = evidence.folder.host(traffic.to_host).subscriber(traffic.id)
     capture = evidence.folder.capture(traffic.to_host)
     where = (evidence.name_of(capture), evidence.name_of(files.frames))
@@ -76,9 +66,7 @@ def status_messages_in_strides(evidence: Evidence, traffic: TrafficCase) -> Find
     """Status messages advance only after more than a quarter of the window has been consumed, and
     their window is the configured one, but at most half a term.
     """
-    wire = evidence.wire(traffic)
-    if isinstance(wire, Missing):
-        return inconclusive(STEPS, wire, traffic.id)
+    wire = present(evidence.wire(traffic))
     where = (evidence.name_of(evidence.folder.capture(traffic.to_host)),)
     if parse_channel(traffic.receive).parameters.get("cc", STATIC) != STATIC:
         text = "not applicable: the receiver's congestion control may send status messages more "

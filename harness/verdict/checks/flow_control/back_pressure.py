@@ -20,14 +20,7 @@ from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.scenario.schema.channel import parse_channel
 from windtunnel.harness.verdict.checks.retransmission.recovery import stream_total
 from windtunnel.harness.verdict.core.evidence import Evidence
-from windtunnel.harness.verdict.core.finding import (
-    Finding,
-    Missing,
-    all_or_missing,
-    failed,
-    inconclusive,
-    passed,
-)
+from windtunnel.harness.verdict.core.finding import Finding, failed, passed, present
 from windtunnel.harness.verdict.core.outcome import Outcome
 from windtunnel.harness.verdict.core.virtual import is_virtual
 from windtunnel.harness.verdict.core.wire import Wire, status_messages
@@ -43,20 +36,13 @@ VIRTUAL_TURN_NS = 50_000
 
 def back_pressure_counted(evidence: Evidence, traffic: TrafficCase) -> Finding:
     """snd-bpe counts each time that a sender was stopped by the window of its receiver."""
-    found = all_or_missing(evidence.wire(traffic), evidence.planned(traffic), evidence.case)
-    if isinstance(found, Missing):
-        return inconclusive(COUNTED, found, traffic.id)
-    wire, planned, case = found
+    wire, planned, case = present(evidence.wire(traffic), evidence.planned(traffic), evidence.case)
     is_single = len(traffic.publishers) == len(traffic.subscribers) == 1 and not case.events
     if parse_channel(traffic.channel).is_group or not is_single:
         text = "not applicable: several receivers or several publications"
         return Finding(COUNTED, Outcome.INCONCLUSIVE, text, traffic.id)
     value = stream_total(evidence, traffic.from_host, counter_key.SENDER_BACK_PRESSURE_EVENTS, wire)
     produced = stream_series(evidence, traffic.from_host, counter_key.PUBLISHER_POSITION, wire)
-    if isinstance(value, Missing):
-        return inconclusive(COUNTED, value, traffic.id)
-    if isinstance(produced, Missing):
-        return inconclusive(COUNTED, produced, traffic.id)
     where = (
         evidence.name_of(evidence.folder.host(traffic.from_host).counters),
         evidence.name_of(evidence.folder.capture(traffic.from_host)),

@@ -21,10 +21,10 @@ from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import (
     Finding,
     Missing,
-    all_or_missing,
     failed,
     inconclusive,
     passed,
+    present,
 )
 from windtunnel.harness.verdict.core.outcome import Outcome
 from windtunnel.harness.verdict.core.virtual import is_virtual
@@ -48,10 +48,7 @@ def cubic_windows_shrink(evidence: Evidence, traffic: TrafficCase) -> Finding:
     """With cc=cubic, the first window is ten packets, and each loss shrinks it by a fifth, to one
     packet at least; in a simulation, it then grows along the cubic curve.
     """
-    found = all_or_missing(evidence.wire(traffic), evidence.case)
-    if isinstance(found, Missing):
-        return inconclusive(WINDOWS, found, traffic.id)
-    wire, case = found
+    wire, case = present(evidence.wire(traffic), evidence.case)
     where = (evidence.name_of(evidence.folder.capture(traffic.to_host)),)
     receive = parse_channel(traffic.receive)
     if receive.parameters.get(PARAMETER) != CUBIC:

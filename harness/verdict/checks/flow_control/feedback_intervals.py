@@ -26,13 +26,7 @@ from windtunnel.harness.verdict.checks.flow_control.status_message_checks import
 from windtunnel.harness.verdict.checks.retransmission.nak_checks import PACE_SLACK_NS
 from windtunnel.harness.verdict.core.driver_setting import duration_setting_ns
 from windtunnel.harness.verdict.core.evidence import Evidence
-from windtunnel.harness.verdict.core.finding import (
-    Finding,
-    Missing,
-    failed,
-    inconclusive,
-    passed,
-)
+from windtunnel.harness.verdict.core.finding import Finding, failed, finding_of, passed, present
 from windtunnel.harness.verdict.core.virtual import is_virtual
 
 SPACED = "feedback_spaced"
@@ -52,13 +46,15 @@ def feedback_spaced(evidence: Evidence, traffics: list[TrafficCase]) -> list[Fin
     """A receiver elicits the same SETUP at most once per second, and repeats a rejection at most
     once per status message timeout.
     """
-    case = evidence.case
-    assert not isinstance(case, Missing)
+    case = present(evidence.case)
     findings = []
     for host in case.hosts:
         timeout_ns = duration_setting_ns(case, host.name, TIMEOUT_SETTING, TIMEOUT_NS) or 0
         findings.append(
-            _host(
+            finding_of(
+                SPACED,
+                host.name,
+                _host,
                 evidence,
                 host.name,
                 case.address(host.name),
@@ -78,9 +74,7 @@ def _opens_once(case: Case) -> bool:
 def _host(
     evidence: Evidence, host: str, address: str, timeout_ns: int, *, opens_once: bool
 ) -> Finding:
-    capture = evidence.capture(host)
-    if isinstance(capture, Missing):
-        return inconclusive(SPACED, capture, host)
+    capture = present(evidence.capture(host))
     where = (evidence.name_of(evidence.folder.capture(host)),)
     own = capture.frames[sent_by(capture.frames, address)]
     elicits = (own["frame_type"] == SM) & ((own["flags"] & SM_FLAG_SEND_SETUP) != 0)

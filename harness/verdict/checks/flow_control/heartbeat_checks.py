@@ -16,10 +16,10 @@ from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import (
     Finding,
     Missing,
-    all_or_missing,
     failed,
     inconclusive,
     passed,
+    present,
 )
 from windtunnel.harness.verdict.core.kind import Kind
 from windtunnel.harness.verdict.core.outcome import Outcome
@@ -37,15 +37,12 @@ threshold, so a healthy driver polls its publications again within this time."""
 
 def heartbeats_in_silence(evidence: Evidence, traffic: TrafficCase) -> Finding:
     """While no data is sent, a heartbeat with the last sent position is sent every 100 ms."""
-    found = all_or_missing(
+    wire, publisher, planned, pauses = present(
         evidence.wire(traffic),
         evidence.publisher(traffic),
         evidence.planned(traffic),
         pauses_of(evidence, traffic.from_host),
     )
-    if isinstance(found, Missing):
-        return inconclusive(SILENCE, found, traffic.id)
-    wire, publisher, planned, pauses = found
     where = (evidence.name_of(evidence.folder.capture(traffic.from_host)),)
     misplaced = _misplaced(wire, planned.log.start_position)
     if misplaced is not None:

@@ -20,14 +20,7 @@ from windtunnel.harness.verdict.checks.flow_control import group_window
 from windtunnel.harness.verdict.checks.flow_control.group_window import MAX, limiting_messages
 from windtunnel.harness.verdict.checks.retransmission.recovery import processed_until_ns
 from windtunnel.harness.verdict.core.evidence import Evidence
-from windtunnel.harness.verdict.core.finding import (
-    Finding,
-    Missing,
-    all_or_missing,
-    failed,
-    inconclusive,
-    passed,
-)
+from windtunnel.harness.verdict.core.finding import Finding, Missing, failed, passed, present
 from windtunnel.harness.verdict.core.kind import Kind
 from windtunnel.harness.verdict.core.wire import Wire, status_messages
 from windtunnel.harness.verdict.views.series import Series, known_at, stream_series
@@ -44,13 +37,8 @@ def snd_lmt_follows_status(evidence: Evidence, traffic: TrafficCase) -> Finding:
 
     If the channel sets a flow control strategy, snd-lmt may decrease.
     """
-    found = all_or_missing(evidence.wire(traffic), evidence.planned(traffic))
-    if isinstance(found, Missing):
-        return inconclusive(SENDER, found, traffic.id)
-    wire, planned = found
+    wire, planned = present(evidence.wire(traffic), evidence.planned(traffic))
     series = stream_series(evidence, traffic.from_host, counter_key.SENDER_LIMIT, wire)
-    if isinstance(series, Missing):
-        return inconclusive(SENDER, series, traffic.id)
     where = _where(evidence, traffic)
     start = planned.log.start_position
     channel = parse_channel(traffic.channel)
@@ -105,13 +93,8 @@ def pub_lmt_follows_snd_pos(evidence: Evidence, traffic: TrafficCase) -> Finding
     """pub-lmt always equals a position that the sender reached, or such a position plus the
     publication window. After the end of the stream, it is not ahead of that end.
     """
-    found = all_or_missing(evidence.wire(traffic), evidence.planned(traffic))
-    if isinstance(found, Missing):
-        return inconclusive(PUBLISHER, found, traffic.id)
-    wire, planned = found
+    wire, planned = present(evidence.wire(traffic), evidence.planned(traffic))
     series = stream_series(evidence, traffic.from_host, counter_key.PUBLISHER_LIMIT, wire)
-    if isinstance(series, Missing):
-        return inconclusive(PUBLISHER, series, traffic.id)
     where = _where(evidence, traffic)
     window = parse_channel(traffic.channel).publication_window_bytes
     window = traffic.term_length // 2 if window is None else window

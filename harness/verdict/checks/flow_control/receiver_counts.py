@@ -14,14 +14,7 @@ from windtunnel.harness.scenario.schema.channel import parse_channel
 from windtunnel.harness.verdict.checks.flow_control.destination_counts import wrong_destinations
 from windtunnel.harness.verdict.checks.flow_control.group_window import MAX, limiting_messages
 from windtunnel.harness.verdict.core.evidence import Evidence
-from windtunnel.harness.verdict.core.finding import (
-    Finding,
-    Missing,
-    all_or_missing,
-    failed,
-    inconclusive,
-    passed,
-)
+from windtunnel.harness.verdict.core.finding import Finding, failed, passed, present
 from windtunnel.harness.verdict.core.virtual import is_virtual
 from windtunnel.harness.verdict.core.wire import status_messages
 
@@ -32,10 +25,7 @@ def group_receivers_counted(evidence: Evidence, traffic: TrafficCase) -> Finding
     """The highest value of fc-receivers is the number of receivers that limit the sender, and
     mdc-num-dest counts those that have sent status messages within 5 s, in a simulation.
     """
-    found = all_or_missing(evidence.wire(traffic), evidence.host_counters(traffic.from_host))
-    if isinstance(found, Missing):
-        return inconclusive(COUNTED, found, traffic.id)
-    wire, counted = found
+    wire, counted = present(evidence.wire(traffic), evidence.host_counters(traffic.from_host))
     files = evidence.folder.host(traffic.from_host)
     where = (evidence.name_of(files.counters), evidence.name_of(files.counter_samples))
     channel = parse_channel(traffic.channel)

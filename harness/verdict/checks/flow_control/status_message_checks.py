@@ -19,10 +19,10 @@ from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import (
     Finding,
     Missing,
-    all_or_missing,
     failed,
     inconclusive,
     passed,
+    present,
 )
 from windtunnel.harness.verdict.core.wire import Wire, status_messages
 from windtunnel.harness.verdict.views.pauses import Pauses, pauses_of
@@ -48,15 +48,10 @@ QUARTER = 4
 
 def status_messages_on_time(evidence: Evidence, traffic: TrafficCase) -> Finding:
     """While an image is read, a status message is sent every 200 ms and every quarter window."""
-    found = all_or_missing(
+    wire, subscriber, pauses = present(
         evidence.wire(traffic), evidence.subscriber(traffic), pauses_of(evidence, traffic.to_host)
     )
-    if isinstance(found, Missing):
-        return inconclusive(ON_TIME, found, traffic.id)
-    wire, subscriber, pauses = found
     consumed = least_series(evidence, traffic.to_host, counter_key.SUBSCRIBER_POSITION, wire)
-    if isinstance(consumed, Missing):
-        return inconclusive(ON_TIME, consumed, traffic.id)
     capture = evidence.name_of(evidence.folder.capture(traffic.to_host))
     samples = evidence.name_of(evidence.folder.host(traffic.to_host).counter_samples)
     messages = status_messages(wire.feedback_sent)
@@ -170,15 +165,10 @@ def _not_consumed(
 
 def status_messages_backed(evidence: Evidence, traffic: TrafficCase) -> Finding:
     """Status messages never go backwards, never exceed consumed data, and have a valid window."""
-    found = all_or_missing(
+    wire, planned, counted = present(
         evidence.wire(traffic), evidence.planned(traffic), evidence.host_counters(traffic.to_host)
     )
-    if isinstance(found, Missing):
-        return inconclusive(BACKED, found, traffic.id)
-    wire, planned, counted = found
     consumed = least_series(evidence, traffic.to_host, counter_key.SUBSCRIBER_POSITION, wire)
-    if isinstance(consumed, Missing):
-        return inconclusive(BACKED, consumed, traffic.id)
     where = (evidence.name_of(evidence.folder.capture(traffic.to_host)),)
     messages = status_messages(wire.feedback_sent)
     if len(messages) == 0:

@@ -19,7 +19,14 @@ from windtunnel.harness.scenario.schema.flow_control import FlowControl
 from windtunnel.harness.verdict.checks.flow_control import group_window
 from windtunnel.harness.verdict.checks.flow_control.group_window import MAX, limiting_messages
 from windtunnel.harness.verdict.core.evidence import Evidence
-from windtunnel.harness.verdict.core.finding import Finding, Missing, failed, inconclusive, passed
+from windtunnel.harness.verdict.core.finding import (
+    Finding,
+    Missing,
+    failed,
+    inconclusive,
+    passed,
+    present,
+)
 from windtunnel.harness.verdict.core.wire import Wire, status_messages
 from windtunnel.harness.verdict.views.series import known_at
 
@@ -54,9 +61,7 @@ def beyond_image_window(
 
 def sends_within_window(evidence: Evidence, traffic: TrafficCase) -> Finding:
     """No new frame was sent beyond the limit set by the status messages that had arrived."""
-    wire = evidence.wire(traffic)
-    if isinstance(wire, Missing):
-        return inconclusive(WITHIN, wire, traffic.id)
+    wire = present(evidence.wire(traffic))
     where = (evidence.name_of(evidence.folder.capture(traffic.from_host)),)
     channel = parse_channel(traffic.channel)
     control = channel.flow_control if channel.is_group else FlowControl(MAX)

@@ -25,10 +25,10 @@ from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import (
     Finding,
     Missing,
-    all_or_missing,
     failed,
     inconclusive,
     passed,
+    present,
 )
 from windtunnel.harness.verdict.core.wire import status_messages
 
@@ -44,15 +44,12 @@ def transports_counted(evidence: Evidence, traffic: TrafficCase) -> Finding:
     """The log of an image has the number of paths on which frames arrived within the image liveness
     timeout before its last status message, or later.
     """
-    found = all_or_missing(
+    wire, case, capture, counters = present(
         evidence.wire(traffic),
         evidence.case,
         evidence.capture(traffic.to_host),
         evidence.host_counters(traffic.to_host),
     )
-    if isinstance(found, Missing):
-        return inconclusive(COUNTED, found, traffic.id)
-    wire, case, capture, counters = found
     if was_killed(evidence, traffic.to_host):
         return passed(COUNTED, "not compared: a driver of the host was killed", traffic.id)
     stream = wire.facts.session_id, wire.facts.stream_id

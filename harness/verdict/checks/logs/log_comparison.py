@@ -25,12 +25,13 @@ from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.evidence_contents import SavedLog
 from windtunnel.harness.verdict.core.finding import (
+    EvidenceMissing,
     Finding,
     Missing,
-    all_or_missing,
     failed,
     inconclusive,
     passed,
+    present,
 )
 from windtunnel.harness.verdict.core.outcome import Outcome
 from windtunnel.harness.verdict.core.wire import MAY_HAVE_LEFT, Wire
@@ -59,18 +60,12 @@ class _LogPair:
 
 def image_log_equals_publication(evidence: Evidence, traffic: TrafficCase) -> Finding:
     """The image's log equals the publication's log byte for byte, except for filled gaps."""
-    wire = evidence.wire(traffic)
-    if isinstance(wire, Missing):
-        return inconclusive(EQUAL, wire, traffic.id)
+    wire = present(evidence.wire(traffic))
     stream = wire.facts.session_id, wire.facts.stream_id
-    found = all_or_missing(
-        _publication_log(evidence, traffic, wire),
-        evidence.log_of(traffic.to_host, IMAGES, *stream),
-        _join_position(evidence, traffic),
+    publication, image = present(
+        _publication_log(evidence, traffic, wire), evidence.log_of(traffic.to_host, IMAGES, *stream)
     )
-    if isinstance(found, Missing):
-        return inconclusive(EQUAL, found, traffic.id)
-    publication, image, join = found
+    join = _join_position(evidence, traffic)
     where = (evidence.name_of(publication.path), evidence.name_of(image.path))
     for name in ("initial_term_id", "term_length"):
         wrote, rebuilt = publication.log.metadata[name], image.log.metadata[name]
@@ -78,8 +73,6 @@ def image_log_equals_publication(evidence: Evidence, traffic: TrafficCase) -> Fi
             text = f"{name} is {wrote} in the publication's log, but {rebuilt} in the image's log"
             return failed(EQUAL, text, traffic.id, evidence=where, conclusive=True)
     padding = _padding(evidence, traffic, wire)
-    if isinstance(padding, Missing):
-        return inconclusive(EQUAL, padding, traffic.id)
     pair = _pair(publication, image, wire, join, padding)
     if pair is None:
         gap = Missing(where[0], "has no captured frame outside of filled gaps")
@@ -109,26 +102,24 @@ def _end(publication: SavedLog) -> int:
     return log.tails()[log.active_term_index].position
 
 
-def _join_position(evidence: Evidence, traffic: TrafficCase) -> int | Missing:
+def _join_position(evidence: Evidence, traffic: TrafficCase) -> int:
     """Return the position from which the image's log must equal the publication's."""
     if traffic.observed:
-        planned = evidence.planned(traffic)
-        return planned if isinstance(planned, Missing) else planned.log.start_position
-    subscriber = evidence.subscriber(traffic)
-    if isinstance(subscriber, Missing):
-        return subscriber
-    return expected_join_position(evidence, traffic, subscriber)
+        return present(evidence.planned(traffic)).log.start_position
+    return expected_join_position(evidence, traffic, present(evidence.subscriber(traffic)))
 
 
 def _undo_ordered_damage(evidence: Evidence, traffic: TrafficCase, pair: _LogPair) -> _LogPair:
     """Return the publication's log, and the image's log without the payload corruption that the
     scenario specifies.
     """
-    found = all_or_missing(evidence.case, evidence.decisions, evidence.planned(traffic))
-    if isinstance(found, Missing):
-        return pair
-    case, decisions, planned = found
     if traffic.observed:
+        return pair
+    try:
+        case, decisions, planned = present(
+            evidence.case, evidence.decisions, evidence.planned(traffic)
+        )
+    except EvidenceMissing:
         return pair
     damage = payload_damage(decisions, case, traffic, planned.log)
     return replace(
@@ -138,14 +129,12 @@ def _undo_ordered_damage(evidence: Evidence, traffic: TrafficCase, pair: _LogPai
 
 def _padding(
     evidence: Evidence, traffic: TrafficCase, wire: Wire
-) -> tuple[NDArray[np.int64], NDArray[np.int64]] | Missing:
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the start and end of each PAD that an unreliable stream's subscriber saw."""
     nothing = np.zeros(0, dtype=np.int64)
     if traffic.reliable:
         return nothing, nothing
-    frames = evidence.frames_seen(traffic)
-    if isinstance(frames, Missing):
-        return frames
+    frames = present(evidence.frames_seen(traffic))
     header = headers(frames)
     chosen = (header["type"] == PAD) & (header["session_id"] == wire.facts.session_id)
     starts = frames["position"][chosen].astype(np.int64)

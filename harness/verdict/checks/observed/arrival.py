@@ -14,14 +14,7 @@ from windtunnel.harness.dissect.frames.flow import lengths_on_wire
 from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.verdict.core.compare import first_differing_pair
 from windtunnel.harness.verdict.core.evidence import Evidence
-from windtunnel.harness.verdict.core.finding import (
-    Finding,
-    Missing,
-    all_or_missing,
-    failed,
-    inconclusive,
-    passed,
-)
+from windtunnel.harness.verdict.core.finding import Finding, failed, passed, present
 from windtunnel.harness.verdict.core.kind import Kind
 from windtunnel.harness.verdict.core.outcome import Outcome
 from windtunnel.harness.verdict.core.wire import MAY_HAVE_LEFT, FrameSequence, Wire
@@ -34,12 +27,9 @@ UNREAD = "no client there subscribed to the stream on its channel"
 
 def observed_data_arrived(evidence: Evidence, traffic: TrafficCase) -> Finding:
     """All data of a session arrived at the subscription's host, byte for byte as it was sent."""
-    found = all_or_missing(
+    wire, planned, far = present(
         evidence.wire(traffic), evidence.planned(traffic), evidence.capture(traffic.to_host)
     )
-    if isinstance(found, Missing):
-        return inconclusive(ARRIVED, found, traffic.id)
-    wire, planned, far = found
     start = planned.log.start_position
     where = tuple(
         evidence.name_of(evidence.folder.capture(host))
@@ -105,9 +95,7 @@ def has_ended(wire: Wire) -> bool:
 
 def observed_end_of_stream(evidence: Evidence, traffic: TrafficCase) -> Finding:
     """A closed publication has signalled the end of its stream at its last position."""
-    wire = evidence.wire(traffic)
-    if isinstance(wire, Missing):
-        return inconclusive(EOS, wire, traffic.id)
+    wire = present(evidence.wire(traffic))
     where = (evidence.name_of(evidence.folder.capture(traffic.from_host)),)
     _, ends = wire.end_of_stream_heartbeats(wire.heartbeats_sent)
     top = int(wire.sent.ends.max(initial=0))

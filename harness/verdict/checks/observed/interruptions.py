@@ -8,24 +8,18 @@ change of link   a direction between the two hosts no longer loses everything
 from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.scenario.resolved.impairment_case import ImpairmentCase
 from windtunnel.harness.verdict.core.evidence import Evidence
-from windtunnel.harness.verdict.core.finding import Missing, all_or_missing
+from windtunnel.harness.verdict.core.finding import present
 
 IMPAIR = "impair"
 
 
-def interruption_ends(evidence: Evidence, flow: TrafficCase) -> list[tuple[int, str]] | Missing:
+def interruption_ends(evidence: Evidence, flow: TrafficCase) -> list[tuple[int, str]]:
     """Return the times at which interruptions of a stream ended, each with a description, in order
     of time.
     """
-    known, events = all_or_missing(evidence.case, evidence.link_changes), evidence.host_events
-    if isinstance(known, Missing):
-        return known
-    case, changes = known
+    case, changes = present(evidence.case, evidence.link_changes)
     hosts = flow.from_host, flow.to_host
-    if isinstance(events, Missing):
-        if case.events:
-            return events
-        events = []
+    events = present(evidence.host_events) if case.events else []
     pairs = zip(case.link_names, case.directions, strict=True)
     between = [name for name, ends in pairs if sorted(ends) == sorted(hosts)]
     impaired = {

@@ -38,27 +38,36 @@ from windtunnel.harness.verdict.checks.retransmission import (
     retransmit_checks,
 )
 from windtunnel.harness.verdict.core.evidence import Evidence
-from windtunnel.harness.verdict.core.finding import Finding, Missing, inconclusive, passed
+from windtunnel.harness.verdict.core.finding import (
+    Finding,
+    Missing,
+    finding_of,
+    inconclusive,
+    passed,
+    present,
+)
 from windtunnel.harness.verdict.core.kind import Kind
 from windtunnel.harness.verdict.core.outcome import Outcome
 
 NAME = "observed_streams"
 NAMED_MAX = 4
 Check = Callable[[Evidence, TrafficCase], Finding]
-FROM_CAPTURES: tuple[tuple[Check, Kind], ...] = (
-    (arrival.observed_data_arrived, Kind.SAFETY),
-    (nak_checks.naks_only_for_gaps, Kind.PROTOCOL),
-    (retransmit_checks.retransmits_only_if_asked, Kind.PROTOCOL),
-    (recovery.retransmits_identical, Kind.PROTOCOL),
+FROM_CAPTURES: tuple[tuple[str, Kind, Check], ...] = (
+    (arrival.ARRIVED, Kind.SAFETY, arrival.observed_data_arrived),
+    (nak_checks.ONLY_GAPS, Kind.PROTOCOL, nak_checks.naks_only_for_gaps),
+    (retransmit_checks.ONLY_REQUESTED, Kind.PROTOCOL, retransmit_checks.retransmits_only_if_asked),
+    (recovery.IDENTICAL, Kind.PROTOCOL, recovery.retransmits_identical),
 )
-FROM_DRIVERS: tuple[tuple[Check, Kind], ...] = (
-    (arrival.observed_end_of_stream, Kind.LIVENESS),
-    (positions.rcv_hwm_from_wire, Kind.PROTOCOL),
-    (positions.rcv_pos_monotonic, Kind.PROTOCOL),
-    (log_comparison.image_log_equals_publication, Kind.SAFETY),
+FROM_DRIVERS: tuple[tuple[str, Kind, Check], ...] = (
+    (arrival.EOS, Kind.LIVENESS, arrival.observed_end_of_stream),
+    (positions.HWM, Kind.PROTOCOL, positions.rcv_hwm_from_wire),
+    (positions.MONOTONIC, Kind.PROTOCOL, positions.rcv_pos_monotonic),
+    (log_comparison.EQUAL, Kind.SAFETY, log_comparison.image_log_equals_publication),
 )
 """Checks that are unknown, instead of inconclusive, without their evidence."""
-OF_CHANNEL: tuple[tuple[Check, Kind], ...] = ((window.sends_within_window, Kind.PROTOCOL),)
+OF_CHANNEL: tuple[tuple[str, Kind, Check], ...] = (
+    (window.WITHIN, Kind.PROTOCOL, window.sends_within_window),
+)
 """The same, for streams whose channel is known."""
 NO_STREAM = (
     "have no SETUP from one host to another, expected at least one stream (an endpoint such as "
@@ -70,9 +79,7 @@ REPLACED_UNKNOWN = "whether all data arrived"
 
 def observed_streams(evidence: Evidence) -> list[Finding]:
     """Each observed stream arrived as it was sent, and its drivers kept to the protocol."""
-    case = evidence.case
-    if isinstance(case, Missing):
-        return [inconclusive(NAME, case)]
+    case = present(evidence.case)
     reports = reports_of(evidence, case)
     findings: list[Finding] = []
     where = evidence.name_of(evidence.folder.captures)
@@ -126,10 +133,10 @@ def _session(evidence: Evidence, flow: TrafficCase, unknown: list[str]) -> Itera
     checks = FROM_CAPTURES if not replaced else FROM_CAPTURES[2:]
     if replaced:
         unknown.append(f"{REPLACED_UNKNOWN}, and where positions should be ({replaced})")
-    yield from (_run(check, kind, evidence, flow) for check, kind in checks)
+    yield from (_run(*check, evidence, flow) for check in checks)
     of_channel = () if flow.found or replaced else OF_CHANNEL
-    for check, kind in (*(FROM_DRIVERS if not replaced else FROM_DRIVERS[:1]), *of_channel):
-        found = _run(check, kind, evidence, flow)
+    for check in (*(FROM_DRIVERS if not replaced else FROM_DRIVERS[:1]), *of_channel):
+        found = _run(*check, evidence, flow)
         if found.outcome is Outcome.INCONCLUSIVE:
             unknown.append(f"{found.name} ({found.text})")
         else:
@@ -141,8 +148,8 @@ def _session(evidence: Evidence, flow: TrafficCase, unknown: list[str]) -> Itera
     yield passed(NAME, text, flow.id)
 
 
-def _run(check: Check, kind: Kind, evidence: Evidence, flow: TrafficCase) -> Finding:
-    found = check(evidence, flow)
+def _run(name: str, kind: Kind, check: Check, evidence: Evidence, flow: TrafficCase) -> Finding:
+    found = finding_of(name, flow.id, check, evidence, flow)
     return replace(found, kind=found.kind or kind)
 
 
@@ -151,8 +158,7 @@ def _replaced_image(evidence: Evidence, flow: TrafficCase) -> str:
     event = killed_driver(evidence.host_events, flow)
     if event:
         return f"event {event} killed a driver"
-    wire = evidence.wire(flow)
-    assert not isinstance(wire, Missing)
+    wire = present(evidence.wire(flow))
     count = image_count(evidence, flow, wire)
     return f"the session had {counted(count, 'image')}" if count > 1 else ""
 

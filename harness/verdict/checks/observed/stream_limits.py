@@ -25,11 +25,10 @@ from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import (
     AtFault,
     Finding,
-    Missing,
-    all_or_missing,
     failed,
-    inconclusive,
+    finding_of,
     passed,
+    present,
 )
 from windtunnel.harness.verdict.core.kind import Kind
 from windtunnel.harness.verdict.core.outcome import Outcome
@@ -48,11 +47,14 @@ def limit_findings(evidence: Evidence, flow: TrafficCase, wire: Wire) -> Iterato
     if limits.least_bytes_per_s:
         yield observed_goodput(wire, flow, limits.least_bytes_per_s)
     if limits.silence_most_ns:
-        yield observed_silence(evidence, wire, flow, limits.silence_most_ns)
+        most_ns = limits.silence_most_ns
+        yield finding_of(SILENCE, flow.id, observed_silence, evidence, wire, flow, most_ns)
     if limits.recovery_most_ns:
-        yield observed_recovery(evidence, wire, flow, limits.recovery_most_ns)
+        most_ns = limits.recovery_most_ns
+        yield finding_of(RECOVERY, flow.id, observed_recovery, evidence, wire, flow, most_ns)
     if limits.back_pressure_most_ns:
-        yield observed_back_pressure(evidence, wire, flow, limits.back_pressure_most_ns)
+        check, most_ns = observed_back_pressure, limits.back_pressure_most_ns
+        yield finding_of(BACK_PRESSURE, flow.id, check, evidence, wire, flow, most_ns)
     if limits.images_most:
         yield observed_images(evidence, wire, flow, limits.images_most)
 
@@ -68,10 +70,7 @@ def observed_goodput(wire: Wire, flow: TrafficCase, least: int) -> Finding:
 
 def observed_silence(evidence: Evidence, wire: Wire, flow: TrafficCase, most_ns: int) -> Finding:
     """The time without new usable data is never longer than the scenario says."""
-    found = _usable(evidence, wire, flow)
-    if isinstance(found, Missing):
-        return inconclusive(SILENCE, found, flow.id)
-    times_ns, positions = found
+    times_ns, positions = _usable(evidence, wire, flow)
     if len(times_ns) < 2:
         return _unknown(SILENCE, flow, "fewer than two frames arrived")
     gaps_ns = np.diff(times_ns)
@@ -85,13 +84,7 @@ def observed_silence(evidence: Evidence, wire: Wire, flow: TrafficCase, most_ns:
 def observed_recovery(evidence: Evidence, wire: Wire, flow: TrafficCase, most_ns: int) -> Finding:
     """After each interruption, new data is usable as soon as the scenario says."""
     ends = interruption_ends(evidence, flow)
-    found = _usable(evidence, wire, flow)
-    for each in (ends, found):
-        if isinstance(each, Missing):
-            return inconclusive(RECOVERY, each, flow.id)
-    assert not isinstance(ends, Missing)
-    assert not isinstance(found, Missing)
-    times_ns, positions = found
+    times_ns, positions = _usable(evidence, wire, flow)
     slowest_ns, text, position = 0, "no interruption ended while there was data to send", None
     for ended_ns, what in ends:
         due_ns = _due_after(wire, times_ns, positions, ended_ns)
@@ -114,15 +107,10 @@ def observed_back_pressure(
     evidence: Evidence, wire: Wire, flow: TrafficCase, most_ns: int
 ) -> Finding:
     """The publication is never at its limit for longer than the scenario says before it goes on."""
-    found = all_or_missing(
-        *(
-            stream_series(evidence, flow.from_host, type_id, wire, flow.session_port)
-            for type_id in (counter_key.PUBLISHER_LIMIT, counter_key.PUBLISHER_POSITION)
-        )
-    )
-    if isinstance(found, Missing):
-        return inconclusive(BACK_PRESSURE, found, flow.id)
-    limit, position = found
+    limit, position = found = [
+        stream_series(evidence, flow.from_host, type_id, wire, flow.session_port)
+        for type_id in (counter_key.PUBLISHER_LIMIT, counter_key.PUBLISHER_POSITION)
+    ]
     begin_ns = max(int(limit.times_ns[0]), int(position.times_ns[0]))
     times_ns = np.union1d(limit.times_ns, position.times_ns)
     _, first = np.unique(wire.sent.starts, return_index=True)
@@ -150,7 +138,7 @@ def observed_images(evidence: Evidence, wire: Wire, flow: TrafficCase, most: int
 
 def _usable(
     evidence: Evidence, wire: Wire, flow: TrafficCase
-) -> tuple[NDArray[np.int64], NDArray[np.int64]] | Missing:
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return when data became usable, and up to which position.
 
     If an image was replaced, what it never had is not missing from the next one, so all new data is
@@ -160,10 +148,7 @@ def _usable(
         times_ns, highest = highest_by(wire)
         is_new = np.diff(highest, prepend=-1) > 0
         return times_ns[is_new], highest[is_new]
-    planned = evidence.planned(flow)
-    if isinstance(planned, Missing):
-        return planned
-    return contiguous_by(wire, planned.log.start_position)
+    return contiguous_by(wire, present(evidence.planned(flow)).log.start_position)
 
 
 def _due_after(

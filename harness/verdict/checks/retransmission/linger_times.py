@@ -17,7 +17,7 @@ from windtunnel.harness.scenario.schema.channel import parse_channel
 from windtunnel.harness.verdict.checks.retransmission.rtt_frames import rtt_frames
 from windtunnel.harness.verdict.core.driver_setting import duration_setting_ns
 from windtunnel.harness.verdict.core.evidence import Evidence
-from windtunnel.harness.verdict.core.finding import Missing, all_or_missing
+from windtunnel.harness.verdict.core.finding import EvidenceMissing, present
 
 LINGER_NS_MAX = 2_000_000_000
 """Maximum linger time of a range. Source: docs/loss-recovery-sender.md."""
@@ -53,12 +53,12 @@ def linger_times(evidence: Evidence, traffic: TrafficCase) -> LingerTimes:
     is missing.
     """
     nothing = np.zeros(0, dtype=np.int64)
-    found = all_or_missing(
-        evidence.wire(traffic), evidence.case, evidence.capture(traffic.from_host)
-    )
-    if isinstance(found, Missing):
+    try:
+        wire, case, capture = present(
+            evidence.wire(traffic), evidence.case, evidence.capture(traffic.from_host)
+        )
+    except EvidenceMissing:
         return LingerTimes(nothing, nothing, LINGER_NS_MAX)
-    wire, case, capture = found
     setting_ns = duration_setting_ns(case, traffic.from_host, SETTING, SETTING_NS)
     least_ns = LINGER_NS_MAX if setting_ns is None else setting_ns
     if parse_channel(traffic.channel).is_group:

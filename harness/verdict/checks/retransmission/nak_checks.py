@@ -27,14 +27,7 @@ from windtunnel.harness.verdict.checks.retransmission.all_gaps import (
 )
 from windtunnel.harness.verdict.checks.retransmission.recovery import socket_drops
 from windtunnel.harness.verdict.core.evidence import Evidence
-from windtunnel.harness.verdict.core.finding import (
-    Finding,
-    Missing,
-    all_or_missing,
-    failed,
-    inconclusive,
-    passed,
-)
+from windtunnel.harness.verdict.core.finding import Finding, failed, passed, present
 from windtunnel.harness.verdict.core.outcome import Outcome
 from windtunnel.harness.verdict.core.virtual import is_virtual
 from windtunnel.harness.verdict.core.wire import Wire
@@ -79,11 +72,7 @@ def naks_only_for_gaps(evidence: Evidence, traffic: TrafficCase) -> Finding:
     """Each NAK covers one complete gap that the receiver could detect by then: the first gap,
     unless the receiver sends NAKs for all gaps.
     """
-    wire, planned = evidence.wire(traffic), evidence.planned(traffic)
-    if isinstance(wire, Missing):
-        return inconclusive(ONLY_GAPS, wire, traffic.id)
-    if isinstance(planned, Missing):
-        return inconclusive(ONLY_GAPS, planned, traffic.id)
+    wire, planned = present(evidence.wire(traffic), evidence.planned(traffic))
     where = (evidence.name_of(evidence.folder.capture(traffic.to_host)),)
     naks = _naks(wire)
     start = planned.log.start_position
@@ -218,15 +207,12 @@ def naks_paced(evidence: Evidence, traffic: TrafficCase) -> Finding:
     If NAKs are sent for all gaps, the retry delay is the measured repair time, and doubles. In a
     group without this mode, it is random, and only the second rule is checked.
     """
-    found = all_or_missing(
+    wire, planned, pauses, case = present(
         evidence.wire(traffic),
         evidence.planned(traffic),
         pauses_of(evidence, traffic.to_host),
         evidence.case,
     )
-    if isinstance(found, Missing):
-        return inconclusive(PACED, found, traffic.id)
-    wire, planned, pauses, case = found
     where = (evidence.name_of(evidence.folder.capture(traffic.to_host)),)
     naks, all_gaps = _naks(wire), has_all_gaps(evidence, traffic)
     is_group = parse_channel(traffic.channel).is_group

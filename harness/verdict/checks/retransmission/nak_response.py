@@ -33,7 +33,7 @@ from windtunnel.harness.verdict.checks.retransmission.range_responses import (
 )
 from windtunnel.harness.verdict.checks.retransmission.recovery import socket_drops, system_value
 from windtunnel.harness.verdict.core.evidence import Evidence
-from windtunnel.harness.verdict.core.finding import Finding, Missing, failed, inconclusive, passed
+from windtunnel.harness.verdict.core.finding import Finding, failed, finding_of, passed, present
 from windtunnel.harness.verdict.core.outcome import Outcome
 from windtunnel.harness.verdict.core.virtual import is_virtual
 from windtunnel.harness.verdict.core.wire import Wire
@@ -87,12 +87,8 @@ def naks_answered_whole(evidence: Evidence, traffic: TrafficCase) -> Finding:
 
     A sender of many ranges may divide it, and does not repeat what it sent recently.
     """
-    wire = evidence.wire(traffic)
-    if isinstance(wire, Missing):
-        return inconclusive(WHOLE, wire, traffic.id)
+    wire = present(evidence.wire(traffic))
     short_sends = system_value(evidence, traffic.from_host, counter_key.SHORT_SENDS)
-    if isinstance(short_sends, Missing):
-        return inconclusive(WHOLE, short_sends, traffic.id)
     where = (evidence.name_of(evidence.folder.capture(traffic.from_host)),)
     found = retransmits_of(wire)
     is_full = bool(short_sends or socket_drops(evidence, traffic.from_host))
@@ -209,9 +205,7 @@ def retransmits_spaced(evidence: Evidence, traffic: TrafficCase) -> Finding:
     simulation no response is delayed, so a second one within 10 ms is too early as well, wherever
     in the first one's range it begins; and a sender of many ranges sends no frame again.
     """
-    wire = evidence.wire(traffic)
-    if isinstance(wire, Missing):
-        return inconclusive(SPACED, wire, traffic.id)
+    wire = present(evidence.wire(traffic))
     where = (evidence.name_of(evidence.folder.capture(traffic.from_host)),)
     found = retransmits_of(wire)
     naks = wire.naks(wire.feedback_arrived_from_all)
@@ -299,15 +293,13 @@ def retransmits_counted(evidence: Evidence, traffics: list[TrafficCase]) -> list
 
     A sender of many ranges counts each of them.
     """
-    return [_host_counts(evidence, host) for host in sorted({each.from_host for each in traffics})]
+    hosts = sorted({each.from_host for each in traffics})
+    return [finding_of(COUNTED, host, _host_counts, evidence, host) for host in hosts]
 
 
 def _host_counts(evidence: Evidence, host: str) -> Finding:
-    case, value = evidence.case, system_value(evidence, host, counter_key.RETRANSMITS_SENT)
-    if isinstance(case, Missing):
-        return inconclusive(COUNTED, case, host)
-    if isinstance(value, Missing):
-        return inconclusive(COUNTED, value, host)
+    case = present(evidence.case)
+    value = system_value(evidence, host, counter_key.RETRANSMITS_SENT)
     where = (
         evidence.name_of(evidence.folder.host(host).counters),
         evidence.name_of(evidence.folder.capture(host)),
@@ -315,8 +307,6 @@ def _host_counts(evidence: Evidence, host: str) -> Finding:
     least = most = 0
     for traffic in case.traffic:
         wires = _wires(evidence, traffic, host)
-        if isinstance(wires, Missing):
-            return inconclusive(COUNTED, wires, host)
         if not all(_has_one_port(each) for each in wires):
             text = (
                 f"{traffic.id} is sent to several ports of one host, so copies look like "
@@ -338,15 +328,10 @@ def _host_counts(evidence: Evidence, host: str) -> Finding:
     return passed(COUNTED, text, host, evidence=where, facts=facts)
 
 
-def _wires(evidence: Evidence, traffic: TrafficCase, host: str) -> list[Wire] | Missing:
+def _wires(evidence: Evidence, traffic: TrafficCase, host: str) -> list[Wire]:
     """Return a stream's captures, one per subscriber, or [] if the host is not its publisher."""
-    wires = []
-    for reader in traffic.subscribers if host in traffic.publishers else ():
-        wire = evidence.wire(traffic.between(host, reader))
-        if isinstance(wire, Missing):
-            return wire
-        wires.append(wire)
-    return wires
+    readers = traffic.subscribers if host in traffic.publishers else ()
+    return [present(evidence.wire(traffic.between(host, each))) for each in readers]
 
 
 def _bounds(wires: list[Wire], *, is_ranged: bool) -> tuple[int, int]:

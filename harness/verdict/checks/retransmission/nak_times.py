@@ -28,14 +28,7 @@ from windtunnel.harness.verdict.checks.retransmission.nak_checks import (
 from windtunnel.harness.verdict.checks.retransmission.retry_model import Lost
 from windtunnel.harness.verdict.checks.retransmission.retry_times import early_retry, late_retry
 from windtunnel.harness.verdict.core.evidence import Evidence
-from windtunnel.harness.verdict.core.finding import (
-    Finding,
-    Missing,
-    all_or_missing,
-    failed,
-    inconclusive,
-    passed,
-)
+from windtunnel.harness.verdict.core.finding import Finding, failed, passed, present
 from windtunnel.harness.verdict.core.virtual import is_virtual
 from windtunnel.harness.verdict.core.wire import Wire
 from windtunnel.harness.verdict.statistics.binomial import interval
@@ -78,15 +71,12 @@ def naks_in_time(evidence: Evidence, traffic: TrafficCase) -> Finding:
     """A NAK is sent after the NAK delay, and again after each retry delay, until its gap changes;
     in a group, few NAKs are early. Compared in a simulation.
     """
-    found = all_or_missing(
+    wire, planned, pauses, case = present(
         evidence.wire(traffic),
         evidence.planned(traffic),
         pauses_of(evidence, traffic.to_host),
         evidence.case,
     )
-    if isinstance(found, Missing):
-        return inconclusive(IN_TIME, found, traffic.id)
-    wire, planned, pauses, case = found
     where = (evidence.name_of(evidence.folder.capture(traffic.to_host)),)
     if not is_virtual(case):
         text = "not compared: in real time, the machine can delay a NAK"

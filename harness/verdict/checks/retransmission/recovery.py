@@ -14,10 +14,10 @@ from windtunnel.harness.verdict.core.evidence_contents import HostCounters
 from windtunnel.harness.verdict.core.finding import (
     Finding,
     Missing,
-    all_or_missing,
     failed,
-    inconclusive,
+    finding_of,
     passed,
+    present,
 )
 from windtunnel.harness.verdict.core.kind import Kind
 from windtunnel.harness.verdict.core.outcome import Outcome
@@ -35,9 +35,7 @@ its control sockets, and sends a heartbeat, at least every 100 ms."""
 
 def no_naks(evidence: Evidence, traffic: TrafficCase) -> Finding:
     """No NAK was sent for this stream, according to the captures and the counters."""
-    wire = evidence.wire(traffic)
-    if isinstance(wire, Missing):
-        return inconclusive(NO_NAKS, wire, traffic.id)
+    wire = present(evidence.wire(traffic))
     sides = ((wire.feedback_sent, traffic.to_host), (wire.feedback_arrived, traffic.from_host))
     for frames, host in sides:
         naks = wire.naks(frames)
@@ -58,8 +56,6 @@ def no_naks(evidence: Evidence, traffic: TrafficCase) -> Finding:
     others = len(wire.naks(wire.feedback_arrived_from_all)) - len(wire.naks(wire.feedback_arrived))
     for host, type_id in expected:
         value = stream_total(evidence, host, type_id, wire)
-        if isinstance(value, Missing):
-            return inconclusive(NO_NAKS, value, traffic.id)
         if value > (others if host == traffic.from_host else 0):
             where = (evidence.name_of(evidence.folder.host(host).counters),)
             name = counter_key.STREAM_NAMES[type_id]
@@ -78,28 +74,27 @@ def no_naks(evidence: Evidence, traffic: TrafficCase) -> Finding:
 
 def naks_and_retransmits_agree(evidence: Evidence, traffics: list[TrafficCase]) -> list[Finding]:
     """Captures and counters agree on the NAKs and retransmitted bytes of each stream and host."""
-    case = evidence.case
-    assert not isinstance(case, Missing)
+    case = present(evidence.case)
     joined = [each for each in case.traffic if len(each.publishers) > 1]
     if joined:
         text = "not applicable: NAKs go to all publishers of the stream"
         return [Finding(AGREE, Outcome.INCONCLUSIVE, text, each.id) for each in joined]
-    findings = [replace(_stream_agrees(evidence, flow), about=flow.role) for flow in traffics]
+    findings = [
+        replace(finding_of(AGREE, flow.id, _stream_agrees, evidence, flow), about=flow.role)
+        for flow in traffics
+    ]
     if any(finding.outcome != "PASS" for finding in findings):
         return findings
     flows = [flow for each in case.traffic for flow in each.flows]
-    for host in case.hosts:
-        findings += _host_agrees(evidence, host.name, flows)
+    for host in (each.name for each in case.hosts):
+        findings.append(finding_of(AGREE, host, _host_agrees, evidence, host, flows))
     return findings
 
 
 def _stream_agrees(evidence: Evidence, traffic: TrafficCase) -> Finding:
-    found = all_or_missing(
+    wire, planned, case, decisions = present(
         evidence.wire(traffic), evidence.planned(traffic), evidence.case, evidence.decisions
     )
-    if isinstance(found, Missing):
-        return inconclusive(AGREE, found, traffic.id)
-    wire, planned, case, decisions = found
     left, reached = (
         len(wire.naks(wire.feedback_sent)),
         len(wire.naks(wire.feedback_arrived_from_all)),
@@ -111,8 +106,6 @@ def _stream_agrees(evidence: Evidence, traffic: TrafficCase) -> Finding:
     )
     for host, type_id, least, seen, verb in expected:
         value = stream_total(evidence, host, type_id, wire)
-        if isinstance(value, Missing):
-            return inconclusive(AGREE, value, traffic.id)
         drops = socket_drops(evidence, host) if verb == "reached" else 0
         if not least - drops <= value <= seen:
             name = counter_key.STREAM_NAMES[type_id]
@@ -135,7 +128,7 @@ def _stream_agrees(evidence: Evidence, traffic: TrafficCase) -> Finding:
     return passed(AGREE, text, traffic.id, facts=facts)
 
 
-def _host_agrees(evidence: Evidence, host: str, traffics: list[TrafficCase]) -> list[Finding]:
+def _host_agrees(evidence: Evidence, host: str, traffics: list[TrafficCase]) -> Finding:
     """Compare the host's system counters with the sums over all its streams."""
     sums = {
         counter_key.NAKS_SENT_TOTAL: 0,
@@ -145,9 +138,7 @@ def _host_agrees(evidence: Evidence, host: str, traffics: list[TrafficCase]) -> 
     processed = 0
     resent: dict[str, int] = {}
     for traffic in traffics:
-        wire = evidence.wire(traffic)
-        if isinstance(wire, Missing):
-            return [inconclusive(AGREE, wire, host)]
+        wire = present(evidence.wire(traffic))
         if traffic.to_host == host:
             sums[counter_key.NAKS_SENT_TOTAL] += len(wire.naks(wire.feedback_sent))
         if traffic.from_host == host:
@@ -159,17 +150,15 @@ def _host_agrees(evidence: Evidence, host: str, traffics: list[TrafficCase]) -> 
     where = _where(evidence, host)
     for counter_id, seen in sums.items():
         value = system_value(evidence, host, counter_id)
-        if isinstance(value, Missing):
-            return [inconclusive(AGREE, value, host)]
         is_received = counter_id == counter_key.NAKS_RECEIVED_TOTAL
         least = processed - socket_drops(evidence, host) if is_received else seen
         if not least <= value <= seen:
             name = counter_key.SYSTEM_NAMES[counter_id]
             text = f"counter {counter_id} '{name}' is {value}, but the captures show {seen}"
             kind = _kind_of_mismatch(value, seen, is_received=is_received)
-            return [failed(AGREE, text, host, evidence=where, kind=kind)]
+            return failed(AGREE, text, host, evidence=where, kind=kind)
     text = ", ".join(f"{counter_key.SYSTEM_NAMES[each]} {sums[each]}" for each in sums)
-    return [passed(AGREE, f"{text}: captures and counters agree", host, evidence=where)]
+    return passed(AGREE, f"{text}: captures and counters agree", host, evidence=where)
 
 
 def _kind_of_mismatch(value: int, seen: int, *, is_received: bool) -> Kind:
@@ -181,9 +170,7 @@ def _kind_of_mismatch(value: int, seen: int, *, is_received: bool) -> Kind:
 
 def retransmits_identical(evidence: Evidence, traffic: TrafficCase) -> Finding:
     """The bytes retransmitted for a position equal the bytes that were first sent."""
-    wire = evidence.wire(traffic)
-    if isinstance(wire, Missing):
-        return inconclusive(IDENTICAL, wire, traffic.id)
+    wire = present(evidence.wire(traffic))
     frames, starts = wire.sent.frames, wire.sent.starts
     again = np.flatnonzero(wire.retransmitted())
     positions, firsts = np.unique(starts, return_index=True)
@@ -239,30 +226,26 @@ def resent_bytes(wire: Wire) -> int:
     return int(spans[wire.retransmitted()].sum())
 
 
-def stream_total(evidence: Evidence, host: str, type_id: int, wire: Wire) -> int | Missing:
+def stream_total(evidence: Evidence, host: str, type_id: int, wire: Wire) -> int:
     """Return the final value of a stream's counter, summed over all counters of that type."""
-    counted = evidence.host_counters(host)
-    if isinstance(counted, Missing):
-        return counted
+    counted = present(evidence.host_counters(host))
     facts = wire.facts
     found = counter_key.of_stream(counted.counters, type_id, facts.session_id, facts.stream_id)
     if not found:
         name = counter_key.STREAM_NAMES.get(type_id, f"counter of type {type_id}")
         why = f"has no {name} of session {facts.session_id}, stream {facts.stream_id}"
-        return Missing(evidence.name_of(evidence.folder.host(host).counters), why)
+        raise Missing(evidence.name_of(evidence.folder.host(host).counters), why).as_error()
     return sum(counter.final_value for counter in found)
 
 
-def system_value(evidence: Evidence, host: str, counter_id: int) -> int | Missing:
+def system_value(evidence: Evidence, host: str, counter_id: int) -> int:
     """Return the final value of one of the driver's system counters."""
-    counted: HostCounters | Missing = evidence.host_counters(host)
-    if isinstance(counted, Missing):
-        return counted
+    counted: HostCounters = present(evidence.host_counters(host))
     counter = counter_key.system_counter(counted.counters, counter_id)
     if counter is None:
         name = counter_key.SYSTEM_NAMES[counter_id]
         path = evidence.name_of(evidence.folder.host(host).counters)
-        return Missing(path, f"has no system counter {counter_id} '{name}'")
+        raise Missing(path, f"has no system counter {counter_id} '{name}'").as_error()
     return counter.final_value
 
 

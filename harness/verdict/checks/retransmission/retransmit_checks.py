@@ -15,7 +15,7 @@ from windtunnel.harness.dissect.driver_files import counter_key
 from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.verdict.checks.retransmission.recovery import system_value
 from windtunnel.harness.verdict.core.evidence import Evidence
-from windtunnel.harness.verdict.core.finding import Finding, Missing, failed, inconclusive, passed
+from windtunnel.harness.verdict.core.finding import Finding, failed, passed, present
 from windtunnel.harness.verdict.core.wire import Wire
 
 ONLY_REQUESTED = "retransmits_only_if_asked"
@@ -46,12 +46,8 @@ def find_unrequested(
 
 def retransmits_only_if_asked(evidence: Evidence, traffic: TrafficCase) -> Finding:
     """Each retransmit follows a NAK for its frame, with at most one retransmit for each NAK."""
-    wire = evidence.wire(traffic)
-    if isinstance(wire, Missing):
-        return inconclusive(ONLY_REQUESTED, wire, traffic.id)
+    wire = present(evidence.wire(traffic))
     short_sends = system_value(evidence, traffic.from_host, counter_key.SHORT_SENDS)
-    if isinstance(short_sends, Missing):
-        return inconclusive(ONLY_REQUESTED, short_sends, traffic.id)
     where = (evidence.name_of(evidence.folder.capture(traffic.from_host)),)
     again = np.flatnonzero(wire.retransmitted())
     order = again[np.lexsort((wire.sent.frames["time_ns"][again], wire.sent.starts[again]))]

@@ -29,14 +29,7 @@ from windtunnel.harness.verdict.checks.retransmission.rtt_frames import (
     rtt_frames,
 )
 from windtunnel.harness.verdict.core.evidence import Evidence
-from windtunnel.harness.verdict.core.finding import (
-    Finding,
-    Missing,
-    all_or_missing,
-    failed,
-    inconclusive,
-    passed,
-)
+from windtunnel.harness.verdict.core.finding import Finding, failed, passed, present
 from windtunnel.harness.verdict.core.virtual import is_virtual
 from windtunnel.harness.verdict.core.wire import Wire, status_messages
 from windtunnel.harness.verdict.views.pauses import Pauses, pauses_of
@@ -70,15 +63,9 @@ def round_trips_measured(evidence: Evidence, traffic: TrafficCase) -> Finding:
     """A sender with retransmit ranges measures its round-trip time when it is connected and after
     NAKs, at most every 100 ms, and snd-rtt is the smoothed time; every request is answered.
     """
-    found = all_or_missing(
-        evidence.wire(traffic),
-        _side(evidence, traffic, near=True),
-        _side(evidence, traffic, near=False),
-        evidence.host_counters(traffic.from_host),
-    )
-    if isinstance(found, Missing):
-        return inconclusive(MEASURED, found, traffic.id)
-    wire, near, far, counted = found
+    wire = present(evidence.wire(traffic))
+    near, far = (_side(evidence, traffic, near=each) for each in (True, False))
+    counted = present(evidence.host_counters(traffic.from_host))
     where = tuple(
         evidence.name_of(evidence.folder.capture(each))
         for each in (traffic.from_host, traffic.to_host)
@@ -101,15 +88,12 @@ def round_trips_measured(evidence: Evidence, traffic: TrafficCase) -> Finding:
     return passed(MEASURED, text, traffic.id, evidence=where)
 
 
-def _side(evidence: Evidence, traffic: TrafficCase, *, near: bool) -> _Side | Missing:
+def _side(evidence: Evidence, traffic: TrafficCase, *, near: bool) -> _Side:
     own, other = traffic.from_host, traffic.to_host
     own, other = (own, other) if near else (other, own)
-    found = all_or_missing(
+    wire, case, capture, pauses = present(
         evidence.wire(traffic), evidence.case, evidence.capture(own), pauses_of(evidence, own)
     )
-    if isinstance(found, Missing):
-        return found
-    wire, case, capture, pauses = found
     frames = wire.heartbeats_sent if near else wire.feedback_sent
     last_ns = int(frames["time_ns"].max(initial=0))
     if near:

@@ -34,10 +34,11 @@ from windtunnel.harness.verdict.core.finding import (
     AtFault,
     Finding,
     Missing,
-    all_or_missing,
     failed,
+    finding_of,
     inconclusive,
     passed,
+    present,
 )
 from windtunnel.harness.verdict.core.outcome import Outcome
 from windtunnel.harness.verdict.views.pauses import pauses_of
@@ -65,20 +66,19 @@ def expected_frames(evidence: Evidence, arguments: Mapping[str, Any]) -> list[Fi
     expects, such as a NAK of its range.
     """
     expected = parse_expectation(arguments)
-    case = evidence.case
-    if isinstance(case, Missing):
-        return [inconclusive(NAME, case, expected.about)]
+    return [finding_of(NAME, expected.about, _found, evidence, expected)]
+
+
+def _found(evidence: Evidence, expected: FrameExpectation) -> Finding:
+    case = present(evidence.case)
     if text := _unknown_name(expected, case):
         damaged = Missing(evidence.name_of(evidence.folder.case), text, damaged=True)
-        return [inconclusive(NAME, damaged, expected.about)]
-    found = all_or_missing(
+        return inconclusive(NAME, damaged, expected.about)
+    decisions, capture, pauses = present(
         evidence.decisions,
         evidence.capture(expected.from_host),
         pauses_of(evidence, expected.from_host),
     )
-    if isinstance(found, Missing):
-        return [inconclusive(NAME, found, expected.about)]
-    decisions, capture, pauses = found
     ends = (expected.from_host, expected.to_host)
     links = [code for code, each in enumerate(case.directions) if {*each} == {*ends}]
     rule = next(code for code, each in enumerate(case.faults) if each.id == expected.after)
@@ -89,21 +89,13 @@ def expected_frames(evidence: Evidence, arguments: Mapping[str, Any]) -> list[Fi
     )
     if len(met) == 0:
         text = f"rule {expected.after} matched no frame between {' and '.join(sorted(ends))}"
-        return [
-            Finding(
-                NAME,
-                Outcome.INCONCLUSIVE,
-                text,
-                expected.about,
-                where,
-                at_fault=AtFault.SCENARIO,
-            )
-        ]
+        at_fault = AtFault.SCENARIO
+        return Finding(NAME, Outcome.INCONCLUSIVE, text, expected.about, where, at_fault=at_fault)
     sent = capture.frames[between(capture.frames, *(case.address(each) for each in ends))]
     due_ns = pauses.due_ns(met["time_ns"].astype(np.int64), expected.within_ns)
     answers = Answers(sent, expected.then)
     compared = _compare(met, due_ns.tolist(), answers, expected.count, _ended_ns(evidence))
-    return [_finding(expected, case, compared, answers, where)]
+    return _finding(expected, case, compared, answers, where)
 
 
 def _unknown_name(expected: FrameExpectation, case: Case) -> str:

@@ -5,6 +5,7 @@ import struct
 
 import pytest
 
+from tests.unit.harness.verdict.judged import gated
 from tests.unit.harness.verdict.synthetic_run import A_TO_B, B_TO_A, SyntheticRun, make_run
 from windtunnel.harness.artifact.host.host_facts import CaptureFacts
 from windtunnel.harness.artifact.middlebox.decision import read_decisions
@@ -49,7 +50,7 @@ def test_every_gate_is_open_after_a_valid_run(run, name):
 
 @pytest.mark.parametrize("name", GATES)
 def test_no_gate_is_open_on_an_empty_folder(tmp_path, name):
-    findings = GATES[name](Evidence(tmp_path))
+    findings = gated(GATES[name], Evidence(tmp_path))
     assert findings
     assert {finding.outcome for finding in findings} == {INCONCLUSIVE}
 

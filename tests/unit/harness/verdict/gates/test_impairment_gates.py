@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from tests.unit.harness.verdict.judged import gated
 from tests.unit.harness.verdict.synthetic_run import A_TO_B, make_run
 from windtunnel.harness.artifact.middlebox.impairment_account import ImpairmentAccount
 from windtunnel.harness.artifact.middlebox.netem import NetemAccount, NetemLink
@@ -49,7 +50,7 @@ def by_netem(run, dropped, packets=None):
 
 
 def findings_of(run, gate=impairments_applied):
-    return gate(Evidence(run.write()))
+    return gated(gate, Evidence(run.write()))
 
 
 def lose(run, count):

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.unit.harness.verdict.judged import judged
 from tests.unit.harness.verdict.synthetic_loss import (
     change,
     joined_at,
@@ -159,7 +160,7 @@ def test_an_empty_log_fails(reliable):
 def test_missing_log_is_inconclusive(reliable, name):
     path = reliable.write()
     (path / f"hosts/b/subscriber-one.{name}").unlink()
-    finding = positions_covered(Evidence(path), reliable.traffic)
+    finding = judged(positions_covered, Evidence(path), reliable.traffic)
     assert finding.outcome is Outcome.INCONCLUSIVE
     assert f"subscriber-one.{name}: is missing" in finding.text
 
@@ -302,7 +303,10 @@ def test_drops_without_a_single_filled_gap_are_a_failure(unreliable):
 def test_missing_evidence_is_inconclusive(unreliable, name):
     path = unreliable.write()
     (path / name).unlink()
-    assert pad_only_where_lost(Evidence(path), unreliable.traffic).outcome is Outcome.INCONCLUSIVE
+    assert (
+        judged(pad_only_where_lost, Evidence(path), unreliable.traffic).outcome
+        is Outcome.INCONCLUSIVE
+    )
 
 
 def test_a_log_without_frames_is_inconclusive(unreliable):

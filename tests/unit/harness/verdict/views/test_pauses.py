@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tests.unit.harness.verdict.checks.flow_control.test_status_message_checks import messages, wait
+from tests.unit.harness.verdict.judged import gated
 from tests.unit.harness.verdict.synthetic_run import STEP_NS, SyntheticRun, make_run
 from tests.unit.harness.verdict.synthetic_times import write_times
 from windtunnel.harness.artifact.host.host_event import AppliedEvent, write_applied_events
@@ -170,7 +171,7 @@ def test_unknown_facts_about_an_event_are_left_out(run):
 def test_a_run_without_its_event_file_cannot_be_judged(run):
     evidence = happen(run)
     run.folder.host_events.unlink()
-    (finding,) = events_happened(evidence)
+    (finding,) = gated(events_happened, evidence)
     assert finding.outcome is Outcome.INCONCLUSIVE
     assert "host-events.json" in finding.text
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tests.unit.harness.verdict import synthetic_run
+from tests.unit.harness.verdict.judged import judged
 from tests.unit.harness.verdict.synthetic_loss import let_arrive
 from tests.unit.harness.verdict.synthetic_run import STEP_NS, SyntheticRun, data_header, make_run
 from tests.unit.harness.verdict.views.test_pauses import happen, pause
@@ -228,4 +229,4 @@ def test_a_forged_datagram_in_a_filled_gap_may_count(filling):
 def test_missing_counters_are_inconclusive(run):
     path = run.write()
     run.folder.host("b").counters.unlink()
-    assert gap_counters_agree(Evidence(path), run.traffic).outcome is Outcome.INCONCLUSIVE
+    assert judged(gap_counters_agree, Evidence(path), run.traffic).outcome is Outcome.INCONCLUSIVE

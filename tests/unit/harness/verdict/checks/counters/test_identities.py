@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.unit.harness.verdict.judged import judged
 from tests.unit.harness.verdict.synthetic_run import SESSION_ID, STREAM_ID, make_run
 from windtunnel.harness.artifact.host.counter_sample import CounterFacts, write_counters
 from windtunnel.harness.dissect.driver_files.log_buffer import METADATA_LENGTH
@@ -214,7 +215,7 @@ def test_a_log_without_counters_is_reported(run, offset, text):
 def test_missing_counters_are_inconclusive(run):
     folder = run.write()
     run.folder.host("b").counters.unlink()
-    finding = counters_identify_streams(Evidence(folder), run.traffic)
+    finding = judged(counters_identify_streams, Evidence(folder), run.traffic)
     assert finding.outcome is Outcome.INCONCLUSIVE
 
 

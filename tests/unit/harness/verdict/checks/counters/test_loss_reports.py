@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.unit.harness.verdict.judged import judged
 from tests.unit.harness.verdict.synthetic_run import make_run
 from tests.unit.harness.verdict.views.test_pauses import ORDERED, pause
 from windtunnel.harness.artifact.host.host_event import AppliedEvent, write_applied_events
@@ -74,7 +75,7 @@ def test_a_missing_report_is_inconclusive(tmp_path):
     run = make_run(tmp_path)
     folder = run.write()
     run.folder.host("b").loss_report.unlink()
-    assert loss_report_agrees(Evidence(folder), run.traffic).outcome is Outcome.INCONCLUSIVE
+    assert judged(loss_report_agrees, Evidence(folder), run.traffic).outcome is Outcome.INCONCLUSIVE
 
 
 def changed(run, change):
@@ -82,7 +83,7 @@ def changed(run, change):
     folder = run.write()
     report = run.folder.host("b").loss_report
     report.write_bytes(change(report.read_bytes()))
-    return loss_report_agrees(Evidence(folder), run.traffic)
+    return judged(loss_report_agrees, Evidence(folder), run.traffic)
 
 
 def test_a_report_that_is_too_long_is_a_defect_of_the_harness(tmp_path):

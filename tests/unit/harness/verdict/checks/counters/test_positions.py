@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.unit.harness.verdict.judged import judged
 from tests.unit.harness.verdict.synthetic_run import (
     COUNTERS,
     STEP_NS,
@@ -32,7 +33,7 @@ def run(tmp_path, request) -> SyntheticRun:
 
 
 def finding_of(check, run):
-    return check(Evidence(run.write()), run.traffic)
+    return judged(check, Evidence(run.write()), run.traffic)
 
 
 def host_of(name):
@@ -127,7 +128,7 @@ def test_missing_samples_are_inconclusive(run, check, name):
 def test_missing_counters_are_inconclusive(run, check, name):
     path = run.write()
     (path / "hosts/b" / name).unlink()
-    finding = check(Evidence(path), run.traffic)
+    finding = judged(check, Evidence(path), run.traffic)
     assert finding.outcome is Outcome.INCONCLUSIVE
     assert f"hosts/b/{name}: is missing" in finding.text
 

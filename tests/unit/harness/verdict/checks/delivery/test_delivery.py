@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from tests.unit.harness.verdict.judged import judged
 from tests.unit.harness.verdict.synthetic_loss import change, joined_at, let_arrive
 from tests.unit.harness.verdict.synthetic_run import TERM_LENGTH, make_run, status_message
 from windtunnel.harness.verdict.checks.delivery.delivery import delivered_intact, delivered_once
@@ -121,7 +122,7 @@ def test_no_delivery_at_all_fails(reliable):
 def test_missing_deliveries_is_inconclusive(reliable, check, name):
     path = reliable.write()
     (path / f"hosts/b/subscriber-one.{name}").unlink()
-    finding = check(Evidence(path), reliable.traffic)
+    finding = judged(check, Evidence(path), reliable.traffic)
     assert finding.outcome is Outcome.INCONCLUSIVE
     assert f"subscriber-one.{name}: is missing" in finding.text
 
@@ -131,7 +132,7 @@ def test_an_index_with_more_bytes_than_the_messages_is_a_harness_defect(reliable
     file = path / "hosts/b/subscriber-one.messages.bin"
     file.write_bytes(file.read_bytes()[:-1])
     assert isinstance(Evidence(path).delivered(reliable.traffic), Missing)
-    assert delivered_once(Evidence(path), reliable.traffic).outcome is Outcome.HARNESS
+    assert judged(delivered_once, Evidence(path), reliable.traffic).outcome is Outcome.HARNESS
 
 
 def test_intact_messages_of_an_unreliable_stream_are_a_pass(unreliable):
@@ -221,7 +222,7 @@ def test_a_message_that_ends_half_a_term_beyond_the_window_need_not_be_delivered
 def test_missing_decision_log_is_inconclusive(unreliable):
     path = unreliable.write()
     (path / "decisions.bin").unlink()
-    finding = delivered_intact(Evidence(path), unreliable.traffic)
+    finding = judged(delivered_intact, Evidence(path), unreliable.traffic)
     assert finding.outcome is Outcome.INCONCLUSIVE
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.unit.harness.verdict.judged import judged
 from tests.unit.harness.verdict.synthetic_loss import change, last_pad, let_arrive, lose
 from tests.unit.harness.verdict.synthetic_run import STEP_NS, TERM_LENGTH, SyntheticRun, make_run
 from windtunnel.harness.artifact.middlebox.decision import DROP
@@ -27,7 +28,7 @@ def counted(run):
 
 
 def empty(run):
-    return gap_fills_cover_nothing(Evidence(run.write()), run.traffic)
+    return judged(gap_fills_cover_nothing, Evidence(run.write()), run.traffic)
 
 
 def last_fill(run) -> int:

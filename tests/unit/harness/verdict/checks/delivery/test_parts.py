@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from tests.unit.harness.verdict import synthetic_run
+from tests.unit.harness.verdict.judged import judged
 from tests.unit.harness.verdict.synthetic_log import synthetic_log
 from tests.unit.harness.verdict.synthetic_run import SESSION_ID, TRAFFIC, SyntheticRun, make_run
 from windtunnel.harness.artifact.host.application import Part, PublisherFacts, SubscriberFacts
@@ -133,7 +134,7 @@ class SyntheticParts:
         replace(facts, parts=self.parts, message_count=len(self.rows)).write(files.document)
         document = self.run.folder.host("a").publisher(TRAFFIC).document
         replace(PublisherFacts.read(document), session_id=publisher_session).write(document)
-        return delivered_in_parts(Evidence(path), self.run.traffic)
+        return judged(delivered_in_parts, Evidence(path), self.run.traffic)
 
 
 @pytest.fixture
@@ -326,7 +327,7 @@ def test_missing_capture_is_inconclusive(parts, count):
     path = parts.run.folder.capture("b")
     parts.part(0, count, eos=True).judge()
     path.unlink()
-    finding = delivered_in_parts(Evidence(parts.run.path), parts.run.traffic)
+    finding = judged(delivered_in_parts, Evidence(parts.run.path), parts.run.traffic)
     assert finding.outcome is Outcome.INCONCLUSIVE
 
 

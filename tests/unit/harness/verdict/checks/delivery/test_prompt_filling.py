@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.unit.harness.verdict.judged import judged
 from tests.unit.harness.verdict.synthetic_run import STEP_NS, make_run
 from windtunnel.harness.verdict.checks.delivery.prompt_filling import gap_fills_prompt
 from windtunnel.harness.verdict.core.evidence import Evidence
@@ -44,7 +45,7 @@ def test_missing_samples_are_inconclusive(tmp_path):
     run = make_run(tmp_path, reliable=False)
     folder = run.write()
     run.folder.host("b").counter_samples.unlink()
-    assert gap_fills_prompt(Evidence(folder), run.traffic).outcome is Outcome.INCONCLUSIVE
+    assert judged(gap_fills_prompt, Evidence(folder), run.traffic).outcome is Outcome.INCONCLUSIVE
 
 
 MS = 1_000_000

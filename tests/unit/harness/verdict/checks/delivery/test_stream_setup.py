@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.unit.harness.verdict.judged import judged
 from tests.unit.harness.verdict.synthetic_group import join, write
 from tests.unit.harness.verdict.synthetic_run import (
     Packet,
@@ -102,7 +103,9 @@ def test_one_request_permits_one_setup(run):
 def test_missing_senders_capture_is_inconclusive(run):
     path = run.write()
     run.folder.capture("a").unlink()
-    assert setups_until_answered(Evidence(path), run.traffic).outcome is Outcome.INCONCLUSIVE
+    assert (
+        judged(setups_until_answered, Evidence(path), run.traffic).outcome is Outcome.INCONCLUSIVE
+    )
 
 
 def of_group(run):

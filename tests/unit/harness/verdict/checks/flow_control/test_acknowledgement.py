@@ -4,6 +4,7 @@ import struct
 
 import pytest
 
+from tests.unit.harness.verdict.judged import judged
 from tests.unit.harness.verdict.synthetic_run import WINDOW, SyntheticRun, make_run, place
 from windtunnel.harness.verdict.checks.flow_control.acknowledgement import (
     status_messages_consumed,
@@ -19,11 +20,11 @@ def run(tmp_path) -> SyntheticRun:
 
 
 def consumed(run):
-    return status_messages_consumed(Evidence(run.write()), run.traffic)
+    return judged(status_messages_consumed, Evidence(run.write()), run.traffic)
 
 
 def strides(run):
-    return status_messages_in_strides(Evidence(run.write()), run.traffic)
+    return judged(status_messages_in_strides, Evidence(run.write()), run.traffic)
 
 
 def messages(run):

@@ -4,6 +4,7 @@ import struct
 
 import pytest
 
+from tests.unit.harness.verdict.judged import judged
 from tests.unit.harness.verdict.synthetic_run import WINDOW, make_run
 from windtunnel.harness.verdict.checks.flow_control.back_pressure import back_pressure_counted
 from windtunnel.harness.verdict.core.evidence import Evidence
@@ -62,7 +63,7 @@ def test_a_missing_counter_is_inconclusive(tmp_path, name, text):
     run = make_run(tmp_path)
     run.case = run.case.model_copy(update={"fidelity": "sim"})
     run.sample("a", "pub-pos" if name == "snd-bpe" else "snd-bpe", 0)
-    finding = back_pressure_counted(Evidence(run.write()), run.traffic)
+    finding = judged(back_pressure_counted, Evidence(run.write()), run.traffic)
     assert finding.outcome is Outcome.INCONCLUSIVE
     assert text in finding.text
 

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from tests.unit.harness.verdict.judged import judged
 from tests.unit.harness.verdict.synthetic_group import join, write
 from tests.unit.harness.verdict.synthetic_run import (
     PUBLICATION_WINDOW,
@@ -26,11 +27,11 @@ def run(tmp_path) -> SyntheticRun:
 
 
 def sender(run):
-    return snd_lmt_follows_status(Evidence(run.write()), run.traffic)
+    return judged(snd_lmt_follows_status, Evidence(run.write()), run.traffic)
 
 
 def publisher(run):
-    return pub_lmt_follows_snd_pos(Evidence(run.write()), run.traffic)
+    return judged(pub_lmt_follows_snd_pos, Evidence(run.write()), run.traffic)
 
 
 def change(run, name, at, value):

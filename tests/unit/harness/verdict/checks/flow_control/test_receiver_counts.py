@@ -5,6 +5,7 @@ import struct
 import pytest
 
 from tests.unit.harness.verdict import synthetic_run
+from tests.unit.harness.verdict.judged import judged
 from tests.unit.harness.verdict.synthetic_group import CHANNEL, join, write
 from tests.unit.harness.verdict.synthetic_run import make_run
 from windtunnel.harness.verdict.checks.flow_control.receiver_counts import (
@@ -78,5 +79,5 @@ def test_a_group_has_the_counter(run):
 def test_missing_evidence_is_inconclusive(run):
     path = write(run)
     run.folder.host("a").counters.unlink()
-    found = group_receivers_counted(Evidence(path), run.traffic)
+    found = judged(group_receivers_counted, Evidence(path), run.traffic)
     assert found.outcome is Outcome.INCONCLUSIVE

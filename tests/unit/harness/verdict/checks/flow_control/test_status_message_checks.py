@@ -5,6 +5,7 @@ import struct
 
 import pytest
 
+from tests.unit.harness.verdict.judged import judged
 from tests.unit.harness.verdict.synthetic_run import (
     COUNTERS,
     INITIAL_TERM_ID,
@@ -186,7 +187,7 @@ def test_an_impossible_window_is_reported(run, window):
 def test_missing_receivers_capture_is_inconclusive(run, check):
     path = run.write()
     run.folder.capture("b").unlink()
-    assert check(Evidence(path), run.traffic).outcome is Outcome.INCONCLUSIVE
+    assert judged(check, Evidence(path), run.traffic).outcome is Outcome.INCONCLUSIVE
 
 
 @pytest.mark.parametrize(("behind", "outcome"), [("sub-pos", FAIL), ("slow", PASS)])

@@ -4,6 +4,7 @@ import struct
 
 import pytest
 
+from tests.unit.harness.verdict.judged import judged
 from tests.unit.harness.verdict.synthetic_run import (
     INITIAL_TERM_ID,
     TERM_LENGTH,
@@ -109,5 +110,5 @@ def test_missing_status_messages_or_a_missing_capture_are_inconclusive(run):
     assert finding.outcome is Outcome.INCONCLUSIVE
     assert "has no status message" in finding.text
     run.folder.capture("a").unlink()
-    again = sends_within_window(Evidence(run.path), run.traffic)
+    again = judged(sends_within_window, Evidence(run.path), run.traffic)
     assert again.outcome is Outcome.INCONCLUSIVE

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from tests.unit.harness.verdict.judged import judged
 from tests.unit.harness.verdict.synthetic_loss import change, joined_at
 from tests.unit.harness.verdict.synthetic_run import TERM_LENGTH, SyntheticRun, make_run
 from windtunnel.harness.artifact.host.log_index import LogFacts, write_log_index
@@ -18,7 +19,7 @@ def run(tmp_path) -> SyntheticRun:
 
 
 def finding_of(run):
-    return image_log_equals_publication(Evidence(run.write()), run.traffic)
+    return judged(image_log_equals_publication, Evidence(run.write()), run.traffic)
 
 
 def late_frame(run) -> int:
@@ -108,7 +109,7 @@ def test_a_publication_with_a_gap_before_its_tail_fails(run):
 def test_missing_evidence_is_inconclusive(run, name):
     path = run.write()
     (path / name).unlink()
-    finding = image_log_equals_publication(Evidence(path), run.traffic)
+    finding = judged(image_log_equals_publication, Evidence(path), run.traffic)
     assert finding.outcome is Outcome.INCONCLUSIVE
     assert name in finding.text
 
@@ -117,7 +118,7 @@ def test_a_log_that_was_left_out_is_reported_with_the_reason(run):
     path = run.write()
     held = [LogFacts("images", 6, 1 << 30, "too long")]
     write_log_index(run.folder.host("b").log_index, held)
-    finding = image_log_equals_publication(Evidence(path), run.traffic)
+    finding = judged(image_log_equals_publication, Evidence(path), run.traffic)
     assert finding.outcome is Outcome.INCONCLUSIVE
     assert "images/6 was not saved: too long" in finding.text
 
@@ -180,7 +181,7 @@ def test_missing_records_of_the_reader_are_inconclusive(tmp_path):
     run = make_run(tmp_path, reliable=False)
     path = run.write()
     run.folder.host("b").subscriber(run.traffic.id).frames.unlink()
-    finding = image_log_equals_publication(Evidence(path), run.traffic)
+    finding = judged(image_log_equals_publication, Evidence(path), run.traffic)
     assert finding.outcome is Outcome.INCONCLUSIVE
 
 

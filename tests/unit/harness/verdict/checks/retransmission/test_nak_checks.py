@@ -6,6 +6,7 @@ import struct
 import numpy as np
 import pytest
 
+from tests.unit.harness.verdict.judged import judged
 from tests.unit.harness.verdict.synthetic_run import (
     PORT,
     SENDER_PORT,
@@ -186,7 +187,7 @@ def test_a_full_socket_explains_a_nak_that_the_capture_does_not(run):
 def test_missing_receivers_capture_is_inconclusive(run, check):
     path = run.write()
     RunDir(path).capture("b").unlink()
-    assert check(Evidence(path), run.traffic).outcome is Outcome.INCONCLUSIVE
+    assert judged(check, Evidence(path), run.traffic).outcome is Outcome.INCONCLUSIVE
 
 
 @pytest.mark.parametrize("check", [naks_only_for_gaps, naks_paced])

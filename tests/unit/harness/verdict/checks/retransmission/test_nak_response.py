@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.unit.harness.verdict.judged import judged
 from tests.unit.harness.verdict.synthetic_group import join, write
 from tests.unit.harness.verdict.synthetic_run import PORT, STEP_NS, SyntheticRun, make_run, nak
 from windtunnel.harness.verdict.checks.retransmission.nak_response import (
@@ -25,11 +26,11 @@ def run(tmp_path) -> SyntheticRun:
 
 
 def whole(run):
-    return naks_answered_whole(Evidence(run.write()), run.traffic)
+    return judged(naks_answered_whole, Evidence(run.write()), run.traffic)
 
 
 def spaced(run):
-    return retransmits_spaced(Evidence(run.write()), run.traffic)
+    return judged(retransmits_spaced, Evidence(run.write()), run.traffic)
 
 
 def counted(run):

@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 
+from tests.unit.harness.verdict.judged import judged
 from tests.unit.harness.verdict.synthetic_run import STEP_NS, SyntheticRun, make_run
 from tests.unit.harness.verdict.views.test_pauses import happen, pause
 from windtunnel.harness.verdict.checks.retransmission.nak_times import (
@@ -185,4 +186,4 @@ def test_a_group_waits_at_most_the_maximum_backoff(run):
 def test_missing_evidence_is_inconclusive(run):
     path = run.write()
     run.folder.capture("b").unlink()
-    assert naks_in_time(Evidence(path), run.traffic).outcome is Outcome.INCONCLUSIVE
+    assert judged(naks_in_time, Evidence(path), run.traffic).outcome is Outcome.INCONCLUSIVE

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.unit.harness.verdict.judged import judged
 from tests.unit.harness.verdict.synthetic_group import join, write
 from tests.unit.harness.verdict.synthetic_run import SyntheticRun, make_run, nak
 from windtunnel.harness.verdict.checks.retransmission.recovery import (
@@ -36,7 +37,7 @@ def extend_run(run):
 
 
 def silent(run):
-    return no_naks(Evidence(run.write()), run.traffic)
+    return judged(no_naks, Evidence(run.write()), run.traffic)
 
 
 def identical(run):
@@ -88,7 +89,7 @@ def test_without_the_counter_the_absence_of_naks_is_unknown(unreliable, name):
 def test_without_a_capture_the_absence_of_naks_is_unknown(unreliable, host):
     path = unreliable.write()
     (path / f"captures/{host}.pcap").unlink()
-    finding = no_naks(Evidence(path), unreliable.traffic)
+    finding = judged(no_naks, Evidence(path), unreliable.traffic)
     assert finding.outcome is Outcome.INCONCLUSIVE
     assert f"captures/{host}.pcap: is missing" in finding.text
 
@@ -234,7 +235,10 @@ def test_a_retransmit_of_another_length_is_reported(reliable):
 def test_without_the_senders_capture_no_retransmit_is_judged(reliable):
     path = reliable.write()
     (path / "captures/a.pcap").unlink()
-    assert retransmits_identical(Evidence(path), reliable.traffic).outcome is Outcome.INCONCLUSIVE
+    assert (
+        judged(retransmits_identical, Evidence(path), reliable.traffic).outcome
+        is Outcome.INCONCLUSIVE
+    )
 
 
 @pytest.mark.parametrize("first", ["b", "c"])

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tests.naive import retransmits as naive
+from tests.unit.harness.verdict.judged import judged
 from tests.unit.harness.verdict.synthetic_run import SyntheticRun, make_run, nak
 from windtunnel.harness.artifact.run_dir import RunDir
 from windtunnel.harness.verdict.checks.retransmission.retransmit_checks import (
@@ -95,7 +96,7 @@ def test_a_datagram_that_the_system_refused_may_be_sent_again(run):
 def test_missing_evidence_is_inconclusive(run, name):
     path = run.write()
     (RunDir(path).path / name).unlink()
-    finding = retransmits_only_if_asked(Evidence(path), run.traffic)
+    finding = judged(retransmits_only_if_asked, Evidence(path), run.traffic)
     assert finding.outcome is Outcome.INCONCLUSIVE
     assert name in finding.text
 

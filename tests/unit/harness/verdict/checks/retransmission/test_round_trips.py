@@ -5,6 +5,7 @@ import struct
 import pytest
 
 from tests.unit.harness.verdict import synthetic_run
+from tests.unit.harness.verdict.judged import judged
 from tests.unit.harness.verdict.synthetic_run import (
     PORT,
     SENDER_PORT,
@@ -243,7 +244,7 @@ def test_a_sender_with_the_mode_has_the_counter(run):
 def test_missing_evidence_is_inconclusive(run):
     path = run.write()
     run.folder.host("a").counters.unlink()
-    assert round_trips_measured(Evidence(path), run.traffic).outcome is Outcome.INCONCLUSIVE
+    assert judged(round_trips_measured, Evidence(path), run.traffic).outcome is Outcome.INCONCLUSIVE
 
 
 @pytest.mark.parametrize(
