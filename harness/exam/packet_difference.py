@@ -17,7 +17,10 @@ from typing import NamedTuple
 import numpy as np
 
 from windtunnel.harness.artifact.regular_file import map_bytes
-from windtunnel.harness.dissect.capture.pcap import FILE_HEADER_LENGTH, PACKET_HEADER_LENGTH
+from windtunnel.harness.dissect.capture.capture_format import (
+    PCAP_HEADER_LENGTH,
+    PCAP_RECORD_HEADER_LENGTH,
+)
 from windtunnel.harness.dissect.frames import layout
 
 _NS_PER_S = 1_000_000_000
@@ -61,7 +64,7 @@ def first_packet_difference(first: Path, second: Path) -> PacketPair | None:
 
 def _start_of_packet(capture: np.ndarray, offset: int) -> int:
     """Return where the packet that contains an offset begins. Packets before it must be whole."""
-    at = FILE_HEADER_LENGTH
+    at = PCAP_HEADER_LENGTH
     for packet in packets(capture):
         if offset < packet.end:
             return packet.at
@@ -71,8 +74,8 @@ def _start_of_packet(capture: np.ndarray, offset: int) -> int:
 
 def packets(capture: np.ndarray) -> Iterator[Packet]:
     """Yield the packets of a capture, in order. The last one may be cut off."""
-    at = FILE_HEADER_LENGTH
-    while at + PACKET_HEADER_LENGTH <= capture.size:
+    at = PCAP_HEADER_LENGTH
+    while at + PCAP_RECORD_HEADER_LENGTH <= capture.size:
         packet = _packet_at(capture, at)
         yield packet
         at = packet.end
@@ -80,7 +83,7 @@ def packets(capture: np.ndarray) -> Iterator[Packet]:
 
 def _packet_at(capture: np.ndarray, at: int) -> Packet:
     seconds, fraction, length, _ = _HEADER.unpack_from(capture, at)
-    start = at + PACKET_HEADER_LENGTH
+    start = at + PCAP_RECORD_HEADER_LENGTH
     return Packet(at, seconds * _NS_PER_S + fraction, start, start + length)
 
 
@@ -88,7 +91,7 @@ def _described(capture: np.ndarray, at: int) -> tuple[int, str]:
     """Return the time and a description of the packet at an offset. At the end of a capture, or if
     the packet is cut off, the time is 0.
     """
-    if at + PACKET_HEADER_LENGTH > capture.size:
+    if at + PCAP_RECORD_HEADER_LENGTH > capture.size:
         return 0, END
     _, time_ns, start, end = _packet_at(capture, at)
     if end - start < _PAYLOAD or end > capture.size:

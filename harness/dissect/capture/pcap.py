@@ -18,12 +18,19 @@ from numpy.typing import NDArray
 
 from windtunnel.driver.kernels.jit import kernel
 from windtunnel.harness.artifact.compressed_file import CompressionError, map_plain_bytes
+from windtunnel.harness.dissect.capture.capture_format import (
+    HEAD_LENGTH,
+    PCAP,
+    PCAP_HEADER_LENGTH,
+    PCAP_RECORD_HEADER_LENGTH,
+    CaptureFormatError,
+    read_format,
+)
 from windtunnel.harness.dissect.capture.checksum import has_valid_checksums
 from windtunnel.harness.dissect.capture.packet import (
     CUT,
     IP_FRAGMENT,
     LINK_ETHERNET,
-    LINK_TYPES,
     address_v4,
     address_v6,
     ip_start,
@@ -34,13 +41,8 @@ from windtunnel.harness.dissect.capture.packet import (
 from windtunnel.harness.dissect.frames.bytes_at import u16_be, u32_be, u32_le
 from windtunnel.harness.dissect.frames.frames import FRAME, Frames, walk
 
-FILE_HEADER_LENGTH = 24
-PACKET_HEADER_LENGTH = 16
 PACKET_LENGTH_MAX = 1 << 26
 """Maximum length of a packet. A greater length means that the header is damaged."""
-
-_MAGICS = {0xA1B2C3D4: 1000, 0xA1B23C4D: 1}
-"""Nanoseconds per unit of a packet header's time fraction, by magic number."""
 
 PACKETS, DATAGRAMS, OTHER_PORTS, NOT_UDP_COUNT, FRAGMENTS, CUT_COUNT, TORN, DAMAGED = range(8)
 _STATISTICS = 8
@@ -167,18 +169,18 @@ def read_packets(
              int64[2, 2] to skip damaged packets, int64[0, 2] to read all
     Returns: the number of frames; rows beyond m are counted but not written
     """
-    at = FILE_HEADER_LENGTH
+    at = PCAP_HEADER_LENGTH
     count = 0
     statistics[:] = 0
     macs[:] = 0
     while at < len(buf):
-        if len(buf) - at < PACKET_HEADER_LENGTH:
+        if len(buf) - at < PCAP_RECORD_HEADER_LENGTH:
             statistics[TORN] = 1
             break
         seconds = _u32(buf, at, big_endian)
         fraction = _u32(buf, at + 4, big_endian)
         captured = _u32(buf, at + 8, big_endian)
-        at += PACKET_HEADER_LENGTH
+        at += PCAP_RECORD_HEADER_LENGTH
         if captured > PACKET_LENGTH_MAX or captured > len(buf) - at:
             statistics[TORN] = 1
             break
@@ -237,25 +239,19 @@ def read_capture_bytes(
     buf: NDArray[np.uint8], ports: Iterable[int] = (), *, skip_damaged: bool = False
 ) -> Capture:
     """Read the frames of a capture file whose content is in memory."""
-    head = bytes(buf[:FILE_HEADER_LENGTH])
-    if len(head) < FILE_HEADER_LENGTH:
-        return _unreadable(buf, f"expected at least {FILE_HEADER_LENGTH} bytes, found {len(head)}")
-    little, big = int.from_bytes(head[:4], "little"), int.from_bytes(head[:4], "big")
-    if little not in _MAGICS and big not in _MAGICS:
-        return _unreadable(buf, f"begins with {head[:4].hex()}: not a pcap file")
-    big_endian = big in _MAGICS
-    link_type = int.from_bytes(head[20:24], "big" if big_endian else "little") & 0xFFFF
-    if link_type not in LINK_TYPES:
-        return _unreadable(buf, f"link type {link_type}: not supported")
-    fraction_ns = _MAGICS[big if big_endian else little]
+    try:
+        found = read_format(bytes(buf[:HEAD_LENGTH]))
+    except CaptureFormatError as error:
+        return _unreadable(buf, str(error))
+    if found.kind != PCAP:
+        return _unreadable(buf, "is a pcapng file: expected a pcap file")
+    units = found.is_big_endian, found.fraction_ns, found.link_type
     selected = np.array(sorted(ports), dtype=np.int64)
     statistics = np.zeros(_STATISTICS, dtype=np.int64)
     macs = np.zeros((2 if skip_damaged else 0, 2), dtype=np.int64)
     rows = np.zeros(0, dtype=FRAME)
     for _ in ("count", "fill"):
-        count = read_packets(
-            buf, big_endian, fraction_ns, link_type, selected, rows, statistics, macs
-        )
+        count = read_packets(buf, *units, selected, rows, statistics, macs)
         if count == len(rows):
             break
         rows = np.zeros(count, dtype=FRAME)

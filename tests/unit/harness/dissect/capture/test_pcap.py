@@ -20,6 +20,7 @@ from windtunnel.harness.dissect.capture.pcap import (
 from windtunnel.harness.dissect.frames.frames import FRAME, walk
 
 SETS = ["clean", "loss-reliable", "loss-unreliable", "loss-concurrent-mtu8k", "one-message"]
+PCAPNG = bytes.fromhex("0a0d0d0a000000004d3c2b1a") + bytes(52)
 NAK = struct.pack("<iBBHiiiii", 28, 0, 0, 2, -7, 1001, 5, 64, 96)
 V4 = ("10.0.0.1", "10.0.0.2")
 V6 = ("fd00::1", "fd00::2")
@@ -158,11 +159,11 @@ def test_a_file_that_ends_inside_a_packet_is_read_up_to_it():
 @pytest.mark.parametrize(
     ("head", "why"),
     [
-        (b"", "expected at least 24 bytes, found 0"),
-        (bytes(23), "expected at least 24 bytes, found 23"),
-        (bytes(24), "not a pcap file"),
-        (b"\x0a\x0d\x0d\x0a" + bytes(60), "not a pcap file"),
-        (pcap(147).tobytes(), "link type 147: not supported"),
+        (b"", "is empty: expected a pcap or pcapng file"),
+        (pcap(1).tobytes()[:23], "ends after 23 bytes, within its file header of 24 bytes"),
+        (bytes(24), "begins with 00000000: expected the magic number of pcap or pcapng"),
+        (PCAPNG, "is a pcapng file: expected a pcap file"),
+        (pcap(147).tobytes(), "has link type 147: expected one of"),
     ],
 )
 def test_a_file_that_is_not_a_capture_has_a_reason(tmp_path, head, why):
