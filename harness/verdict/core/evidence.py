@@ -20,7 +20,12 @@ from windtunnel.harness.artifact.host.counter_sample import (
 from windtunnel.harness.artifact.host.delivery import DELIVERY, read_deliveries
 from windtunnel.harness.artifact.host.frame_seen import FRAME_SEEN, read_frames_seen
 from windtunnel.harness.artifact.host.host_event import AppliedEvent, read_applied_events
-from windtunnel.harness.artifact.host.host_facts import CaptureFacts, SnmpFacts
+from windtunnel.harness.artifact.host.host_facts import (
+    CaptureFacts,
+    ErrorObservation,
+    SnmpFacts,
+    read_error_log,
+)
 from windtunnel.harness.artifact.host.log_index import LogFacts, read_log_index
 from windtunnel.harness.artifact.host.message_times import (
     DELIVERY_TIME,
@@ -290,6 +295,14 @@ class Evidence:
     def _pressure(self, host: str) -> Pressure | Missing:
         return self._reader.document(self.folder.host(host).pressure, Pressure.read)
 
+    def log_index(self, host: str) -> list[LogFacts] | Missing:
+        """Return the list of the log buffers that a host's driver had at the end."""
+        return self._reader.document(self.folder.host(host).log_index, read_log_index)
+
+    def error_log(self, host: str) -> list[ErrorObservation] | Missing:
+        """Return the error log of a host's driver."""
+        return self._reader.document(self.folder.host(host).cnc_errors, read_error_log)
+
     def _log_of(
         self, host: str, folder: str, session_id: int, stream_id: int
     ) -> SavedLog | Missing:
@@ -303,7 +316,7 @@ class Evidence:
         why there is not another one.
         """
         files = self.folder.host(host)
-        held = self._reader.document(files.log_index, read_log_index)
+        held = self.log_index(host)
         if isinstance(held, Missing):
             yield held
             return

@@ -35,7 +35,7 @@ class RunReader:
         try:
             found = read(path)
         except (DocumentError, OSError, ValueError) as error:
-            reason = str(error).removeprefix(f"{path.name}: ")
+            reason = str(error).replace(f"{self._path}/", "").removeprefix(f"{path.name}: ")
             return Missing(self.name_of(path), f"cannot be parsed: {reason}", damaged=True)
         return Missing(self.name_of(path), "is missing") if found is None else found
 

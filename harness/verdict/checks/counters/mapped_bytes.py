@@ -12,7 +12,6 @@ from itertools import pairwise
 
 import numpy as np
 
-from windtunnel.harness.artifact.host.log_index import read_log_index
 from windtunnel.harness.dissect.driver_files import counter_key
 from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.verdict.core.evidence import Evidence
@@ -46,10 +45,7 @@ def _host(evidence: Evidence, host: str, traffics: list[TrafficCase]) -> Finding
         text = "not compared: in real time, the last sample precedes the driver's end"
         return passed(COUNTED, text, host)
     files = evidence.folder.host(host)
-    counted = present(evidence.host_counters(host))
-    held = read_log_index(files.log_index)
-    if held is None:
-        return inconclusive(COUNTED, Missing(evidence.name_of(files.log_index), "is missing"), host)
+    counted, held = present(evidence.host_counters(host), evidence.log_index(host))
     where = (evidence.name_of(files.counters), evidence.name_of(files.log_index))
     samples = counted.samples
     is_own = samples["counter_id"] == counter_key.BYTES_MAPPED

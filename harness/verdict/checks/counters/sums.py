@@ -13,7 +13,6 @@ value. So the sums are exact where nothing happens during a pass: in a simulatio
 
 from collections.abc import Mapping
 
-from windtunnel.harness.artifact.host.host_facts import read_error_log
 from windtunnel.harness.dissect.driver_files import counter_key
 from windtunnel.harness.scenario.exercises import ExerciseName
 from windtunnel.harness.scenario.resolved.case import TrafficCase
@@ -56,11 +55,8 @@ def _host(evidence: Evidence, host: str) -> Finding:
     if not is_virtual(case):
         text = "not compared: in real time, counters change while they are read"
         return passed(ADD_UP, text, host)
-    counted, files = present(evidence.host_counters(host)), evidence.folder.host(host)
-    errors = read_error_log(files.cnc_errors)
-    if errors is None:
-        missing = Missing(evidence.name_of(files.cnc_errors), "is missing")
-        return inconclusive(ADD_UP, missing, host)
+    counted, errors = present(evidence.host_counters(host), evidence.error_log(host))
+    files = evidence.folder.host(host)
     where = tuple(evidence.name_of(each) for each in (files.counters, files.cnc_errors))
     counters = counted.counters
     limits = sum(

@@ -135,3 +135,11 @@ def test_a_run_folder_that_was_copied_incompletely_is_never_the_subjects_failure
     assert verdict_of(Evidence(run.path)).outcome is Outcome.PASS
     cut(run.path / path, byte_count)
     assert verdict_of(Evidence(run.path)).outcome is Outcome.HARNESS
+
+
+def test_the_reason_does_not_depend_on_where_the_run_folder_is(run):
+    run.folder.host("b").archive.mkdir()
+    found = Evidence(run.path).archive("b")
+    assert is_damaged(found)
+    assert str(run.path) not in found.reason
+    assert "archive.catalog" in found.reason

@@ -46,6 +46,14 @@ def finding_of(run, values, lengths=(ONE, OTHER)):
     return found[0]
 
 
+def test_a_damaged_list_of_logs_is_named(run):
+    path = run.write()
+    run.folder.host("a").log_index.write_text("[")
+    found, _ = mapped_bytes_counted(Evidence(path), list(run.case.traffic))
+    assert found.outcome is Outcome.HARNESS
+    assert found.text.startswith("hosts/a/logs.json: cannot be parsed: ")
+
+
 @pytest.mark.parametrize(
     "values",
     [

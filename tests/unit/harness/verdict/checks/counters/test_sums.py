@@ -40,6 +40,14 @@ def test_counters_that_add_up_are_a_pass(run):
     assert finding.text == "3 flow control limits, 5 errors"
 
 
+def test_a_damaged_error_log_is_named(run):
+    path = run.write()
+    run.folder.host("a").cnc_errors.write_text("[")
+    found, _ = system_counters_add_up(Evidence(path), list(run.case.traffic))
+    assert found.outcome is Outcome.HARNESS
+    assert found.text.startswith("hosts/a/cnc-errors.json: cannot be parsed: ")
+
+
 @pytest.mark.parametrize("value", [2, 4])
 def test_other_limits_than_those_of_the_publications_are_reported(run, value):
     run.values[LIMITS] = value
