@@ -44,6 +44,9 @@ _ETHERTYPE_IPV4 = 0x0800
 _ETHERTYPE_IPV6 = 0x86DD
 _ETHERTYPE_VLAN = 0x8100
 _ETHERTYPE_SERVICE_VLAN = 0x88A8
+_ETHERTYPE_OLD_SERVICE_VLAN = 0x9100
+"""Type of outer tags before 802.1ad, which switches still write."""
+_ETHERTYPES_OF_TAGS = (_ETHERTYPE_VLAN, _ETHERTYPE_SERVICE_VLAN, _ETHERTYPE_OLD_SERVICE_VLAN)
 _PROTOCOL_UDP = 17
 _UDP_HEADER_LENGTH = 8
 _IPV4_MAPPED = 0xFFFF << 32
@@ -69,7 +72,7 @@ def ip_start(buf: Any, at: int, end: int, link_type: int) -> int:
             return CUT
         at += header_length
         ethertype = u16_be(buf, at - 2)
-    while ethertype in (_ETHERTYPE_VLAN, _ETHERTYPE_SERVICE_VLAN):
+    while ethertype in _ETHERTYPES_OF_TAGS:
         if end - at < 4:
             return CUT
         ethertype = u16_be(buf, at + 2)

@@ -69,6 +69,7 @@ def around(payload):
 
 IP = made.ipv4(made.udp(NAK))
 VLAN, SERVICE_VLAN = b"\x81\x00\x00\x2a", b"\x88\xa8\x00\x2a"
+OLD_SERVICE_VLAN = b"\x91\x00\x00\x2a"
 
 
 def tagged(*tags):
@@ -80,6 +81,7 @@ LINKS = {
     "ethernet": (1, made.ethernet(IP)),
     "vlan": (1, tagged(VLAN)),
     "two vlans": (1, tagged(SERVICE_VLAN, VLAN)),
+    "two vlans, old": (1, tagged(OLD_SERVICE_VLAN, VLAN)),
     "ethernet padding": (1, made.ethernet(IP) + bytes(6)),
     "ethernet ipv6": (1, made.ethernet(made.ipv6(made.udp(NAK)), 0x86DD)),
     "ipv6 hop options": (
