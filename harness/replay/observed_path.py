@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from windtunnel.harness.artifact.middlebox.frame_class import DATA, SM
+from windtunnel.harness.dissect.capture.capture_clock import CLOCK_STEP_NS
 from windtunnel.harness.replay.frame_outcome import round_trip_between_ns, round_trip_ns
 from windtunnel.harness.replay.sightings import Stream
 from windtunnel.harness.scenario.schema.impairment import DELAY_MAX_NS
@@ -30,10 +31,6 @@ from windtunnel.harness.scenario.schema.units import (
 ROUND_TRIP_MIN_NS = 20_000
 """Shorter round trips are those of a lab without delays."""
 DELAY_STEP_NS = 1_000
-CLOCK_STEP_NS = 1_000_000
-"""A clock was stepped back if a frame is earlier than the one before it by this or more. Smaller
-differences are of packets that two receive queues handed over in another order.
-"""
 SILENCE_FACTOR = 10
 """A pause is mentioned if it is this many times longer than the mean time between messages."""
 

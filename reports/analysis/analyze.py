@@ -19,6 +19,11 @@ from windtunnel.reports.analysis.links.joined import JoinedStreams, link_table
 from windtunnel.reports.analysis.links.points import coarse_offsets, joined_streams
 from windtunnel.reports.analysis.links.window_causes import with_window_causes
 from windtunnel.reports.analysis.options import OUTCOME_COLUMNS, AnalysisOptions
+from windtunnel.reports.analysis.output.stepped_clocks import (
+    stepped_points,
+    without_lateness,
+    without_times,
+)
 from windtunnel.reports.analysis.output.tables import Tables, VantagePointWriter, replace_folder
 from windtunnel.reports.analysis.reading.capture_files import CaptureFile, find_captures, host_names
 from windtunnel.reports.analysis.reading.parts import ReadSettings
@@ -98,9 +103,12 @@ def _read_twice(
     frames = local_frames(files, settings, on_progress)
     totals, endpoints, left_out = limit_streams(_totals(frames, options), options.limits)
     known = learn_geometry(totals, endpoints)
-    points = joined_streams(totals)
+    stepped = stepped_points(frames.captures)
+    points = joined_streams(totals, stepped)
     walks = StreamSet(known, options.walk_settings(len(known)))
     joins = JoinedStreams(known, points, write is not None)
+    if write is not None and stepped:
+        write = _without_lateness(write, stepped)
     offsets = coarse_offsets(totals, {each.vantage_point for each in files})
     for batch in frames.merged(OUTCOME_COLUMNS, offsets) if known else ():
         _process(batch, walks, joins, points, write)
@@ -111,13 +119,21 @@ def _read_twice(
             write(outcomes)
     links, tables = link_table(link_rows), tables_of(rows)
     tables["stalls"] = with_window_causes(tables["stalls"], links)
-    return Tables(
-        captures=frames.captures,
-        streams=streams_of(totals, known),
-        links=links,
-        left_out=left_out,
-        **tables,
+    return without_times(
+        Tables(
+            captures=frames.captures,
+            streams=streams_of(totals, known),
+            links=links,
+            left_out=left_out,
+            **tables,
+        )
     )
+
+
+def _without_lateness(
+    write: Callable[[pa.RecordBatch], None], points: frozenset[str]
+) -> Callable[[pa.RecordBatch], None]:
+    return lambda batch: write(without_lateness(batch, points))
 
 
 def _totals(frames: LocalFrames, options: AnalysisOptions) -> TotalsSum:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from windtunnel.harness.dissect.capture import capture_rows
 from windtunnel.harness.dissect.capture import capture_walk as walking
+from windtunnel.harness.dissect.capture.capture_clock import CLOCK, ClockSteps
 from windtunnel.harness.dissect.capture.capture_format import (
     HEAD_LENGTH,
     INTERFACE,
@@ -119,6 +120,7 @@ class CaptureStream:
         self.format: CaptureFormat
         self._file, self._reading = file, reading
         self._counts = np.zeros(len(COUNT_NAMES), dtype=np.int64)
+        self._clock = np.zeros(1, dtype=CLOCK)[0]
         self._buf = np.zeros(WINDOW_LENGTH, dtype=np.uint8)
         self._window = np.zeros(1, dtype=WINDOW)[0]
         self._walk = np.zeros(1, dtype=capture_rows.WALK)[0]
@@ -141,6 +143,11 @@ class CaptureStream:
         COUNT_NAMES.
         """
         return dict(zip(COUNT_NAMES, (int(each) for each in self._counts), strict=True))
+
+    @property
+    def clock(self) -> ClockSteps:
+        """Where the times of the packets read so far go back."""
+        return ClockSteps(*(int(each) for each in self._clock))
 
     @property
     def position(self) -> int:
@@ -254,9 +261,9 @@ class CaptureStream:
             # disabled.
             with np.errstate(over="ignore"):
                 status = walking.walk_records(
-                    self._buf, window, self._interfaces, walk, self._counts, self._ports,
-                    self._rows, self._addresses, self._texts, self._pending, self._store,
-                    self._pair,
+                    self._buf, window, self._interfaces, walk, self._counts, self._clock,
+                    self._ports, self._rows, self._addresses, self._texts, self._pending,
+                    self._store, self._pair,
                 )  # fmt: skip
             if status == walking.STOPPED:
                 return

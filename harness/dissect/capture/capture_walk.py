@@ -12,6 +12,7 @@ reference counting, which would take longer than the parsing itself.
 from typing import Any
 
 from windtunnel.driver.kernels.jit import kernel
+from windtunnel.harness.dissect.capture.capture_clock import observe_time
 from windtunnel.harness.dissect.capture.capture_format import (
     INTERFACES_MAX,
     PCAP,
@@ -113,15 +114,15 @@ def read_head_blocks(buf: Any, window: Any, interfaces: Any) -> int:
 
 @kernel
 def walk_records(
-    buf: Any, window: Any, interfaces: Any, walk: Any, counts: Any, ports: Any, rows: Any,
-    table: Any, texts: Any, pending: Any, store: Any, addresses: Any,
+    buf: Any, window: Any, interfaces: Any, walk: Any, counts: Any, clock: Any, ports: Any,
+    rows: Any, table: Any, texts: Any, pending: Any, store: Any, addresses: Any,
 ) -> int:  # fmt: skip
     """Read records from `window.at` on, and write their frames to rows.
 
     Shapes:  buf uint8[n], n >= `window.limit`; interfaces INTERFACE[64]; counts int64[18];
-             ports int64[p], none for all; rows WIRE_FRAME[m], m > FRAMES_A_DATAGRAM_MAX;
-             table ADDRESS[ADDRESS_SLOTS]; texts uint8[TEXTS_LENGTH]; pending PENDING[SLOTS];
-             store uint8[SLOTS, SLOT_LENGTH]; addresses int64[4]
+             clock a CLOCK record; ports int64[p], none for all; rows WIRE_FRAME[m],
+             m > FRAMES_A_DATAGRAM_MAX; table ADDRESS[ADDRESS_SLOTS]; texts uint8[TEXTS_LENGTH];
+             pending PENDING[SLOTS]; store uint8[SLOTS, SLOT_LENGTH]; addresses int64[4]
     Returns: STOPPED at `window.stop` or the end of the file; MORE, if the window must be refilled
              from `at`; FULL, if the rows must be emptied first; DAMAGED, if there is no record at
              `at`; TORN, if the record ends beyond the file; UNEXPECTED_SECTION, at a section or
@@ -163,6 +164,8 @@ def walk_records(
         window["at"] = at + length
         if packet_at < 0:
             continue
+        if walk["is_tail"] == 0:
+            observe_time(clock, time_ns, counts[PACKETS])
         if captured == 0:
             counts[EMPTY] += 1 - walk["is_tail"]
         elif link_type not in LINK_TYPES:

@@ -6,7 +6,7 @@ Offsets are estimated from the first frame of each term at each vantage point, p
 read several captures in parallel. `path` determines the exact offsets.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import numpy as np
@@ -16,14 +16,20 @@ import pyarrow.compute as pc
 from windtunnel.reports.analysis.streams.geometry import StreamKey
 
 
-def joined_streams(totals: pa.Table) -> dict[StreamKey, list[str]]:
-    """Return the streams captured at more than one vantage point, with their vantage points."""
+def joined_streams(totals: pa.Table, unusable: Collection[str] = ()) -> dict[StreamKey, list[str]]:
+    """Return the streams captured at more than one vantage point, with their vantage points,
+    without those at an unusable vantage point: a join matches frames by time.
+    """
     sent = totals.filter(pc.is_in(totals["frame_type"], pa.array(["DATA", "PAD"])))
     points: dict[StreamKey, set[str]] = {}
     columns = ("session_id", "stream_id", "vantage_point")
     for session, stream, point in zip(*(sent[name].to_pylist() for name in columns), strict=True):
         points.setdefault((session, stream), set()).add(point)
-    return {key: sorted(found) for key, found in sorted(points.items()) if len(found) > 1}
+    return {
+        key: sorted(found)
+        for key, found in sorted(points.items())
+        if len(found) > 1 and found.isdisjoint(unusable)
+    }
 
 
 def coarse_offsets(totals: pa.Table, points: Iterable[str]) -> dict[str, int]:

@@ -14,8 +14,9 @@ from typing import Any
 
 from windtunnel.harness.artifact.noun_form import noun_for
 from windtunnel.harness.artifact.regular_file import replace_file
+from windtunnel.reports.analysis.output.durations import duration
 from windtunnel.reports.analysis.output.page_series import stream_id, stream_label, streams_document
-from windtunnel.reports.analysis.output.summary import duration, summary_lines
+from windtunnel.reports.analysis.output.summary import summary_lines
 from windtunnel.reports.analysis.output.tables import Tables
 from windtunnel.reports.analysis.streams.repair import NOT_LOST
 from windtunnel.reports.html import Markup, badge, details, element, joined, number, page, table

@@ -1,7 +1,7 @@
 """Chart data for a capture report: streams with their gaps and stalls, and links.
 
 Times are in milliseconds since the first frame. If there are too many gaps, an evenly spaced
-selection is shown.
+selection is shown. There is no chart of a vantage point at which times go back.
 """
 
 from typing import Any
@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windtunnel.reports.analysis.output.stepped_clocks import stepped_points
 from windtunnel.reports.analysis.output.tables import Tables
 from windtunnel.reports.analysis.streams.repair_tables import KEY
 
@@ -36,10 +37,18 @@ def stream_label(row: dict[str, Any]) -> str:
 
 def streams_document(tables: Tables) -> dict[str, Any]:
     """Return an analysis as the document from which the page draws its charts."""
-    flows = [each for each in tables.flows.to_pylist() if each["first_frames"]]
-    by_flow = {name: _by_flow(getattr(tables, name)) for name in ("positions", "gaps", "stalls")}
+    stepped = stepped_points(tables.captures)
+    flows = [
+        each
+        for each in tables.flows.to_pylist()
+        if each["first_frames"] and each["vantage_point"] not in stepped
+    ]
+    is_stepped = pc.is_in(tables.positions["vantage_point"], pa.array(sorted(stepped), pa.string()))
+    positions = tables.positions.filter(pc.invert(is_stepped))
+    shown = {"positions": positions, "gaps": tables.gaps, "stalls": tables.stalls}
+    by_flow = {name: _by_flow(table) for name, table in shown.items()}
     flows.sort(key=lambda each: -by_flow["gaps"].get(_key(each), _NONE).num_rows)
-    start_ns, end_ns = _span(tables.positions)
+    start_ns, end_ns = _span(positions)
     active_ns = max(
         (_last_data_ns(each) for each in by_flow["positions"].values()), default=start_ns
     )

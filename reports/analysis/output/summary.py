@@ -7,6 +7,8 @@ import pyarrow as pa
 
 from windtunnel.harness.artifact.noun_form import counted, noun_for
 from windtunnel.reports.analysis.links.window_causes import FEEDBACK, WINDOW
+from windtunnel.reports.analysis.output.durations import duration
+from windtunnel.reports.analysis.output.stepped_clocks import stepped_points
 from windtunnel.reports.analysis.output.tables import Tables
 from windtunnel.reports.analysis.reading.stream_events import is_group
 from windtunnel.reports.analysis.streams.flow_control import TIMEOUT
@@ -20,10 +22,15 @@ def summary_lines(tables: Tables) -> list[str]:
         return [_no_frames_line(counts), *_partial(tables)]
     gaps, stalls = _by_flow(tables.gaps), _by_flow(tables.stalls)
     windows = {_key(window): window for window in tables.windows.to_pylist()}
+    stepped = stepped_points(tables.captures)
     lines = [
         _head(flow, tables.host_names)
         + _flow_text(
-            flow, gaps.get(_key(flow), []), stalls.get(_key(flow), []), windows[_key(flow)]
+            flow,
+            gaps.get(_key(flow), []),
+            stalls.get(_key(flow), []),
+            windows[_key(flow)],
+            flow["vantage_point"] not in stepped,
         )
         for flow in tables.flows.to_pylist()
     ]
@@ -93,6 +100,7 @@ def _flow_text(
     gaps: list[dict[str, Any]],
     stalls: list[dict[str, Any]],
     window: dict[str, Any],
+    is_timed: bool,
 ) -> str:
     parts = [
         f"{flow['messages']:,} messages to position {flow['high_position']:,}",
@@ -111,9 +119,9 @@ def _flow_text(
         parts.append("no loss seen here")
     else:
         parts.append("no gap seen here")
-    parts += _repairs(lost)
+    parts += _repairs(lost, is_timed)
     if requested:
-        parts += _requests(flow, requested)
+        parts += _requests(flow, requested, is_timed)
     if filled:
         parts.append(
             f"{_bytes(filled)} bytes in {counted(len(filled), 'gap')} arrived late, or were "
@@ -134,17 +142,15 @@ def _flow_text(
         frames = counted(window["over_runs"], "frame")
         parts.append(f"{frames} ended beyond the window, where a receiver rejects frames")
     if flow["reordered_frames"] and not filled:
-        parts.append(
-            f"{counted(flow['reordered_frames'], 'frame')} reordered, late by up to "
-            f"{duration(flow['reordered_ns_max'])}"
-        )
+        late = f", late by up to {duration(flow['reordered_ns_max'])}" if is_timed else ""
+        parts.append(f"{counted(flow['reordered_frames'], 'frame')} reordered{late}")
     if flow["duplicate_frames"]:
         parts.append(counted(flow["duplicate_frames"], "duplicate frame"))
     parts += _late(flow, gaps)
     return "; ".join([*parts, *_stalls(stalls)])
 
 
-def _requests(flow: dict[str, Any], requested: list[dict[str, Any]]) -> list[str]:
+def _requests(flow: dict[str, Any], requested: list[dict[str, Any]], is_timed: bool) -> list[str]:
     """Return remarks about requests for bytes that had been captured here."""
     in_group = is_group(flow["destination"])
     who = "receivers in the group" if in_group else "the receiver"
@@ -156,7 +162,7 @@ def _requests(flow: dict[str, Any], requested: list[dict[str, Any]]) -> list[str
         text += f", up to {flow['refused_bytes']:,} of them refused beyond the receiver window"
     else:
         text += " (a capture at the receiver shows what became of them)"
-    return [text, *_repairs(requested)]
+    return [text, *_repairs(requested, is_timed)]
 
 
 def _late(flow: dict[str, Any], gaps: list[dict[str, Any]]) -> list[str]:
@@ -268,7 +274,8 @@ def _link_lines(tables: Tables) -> list[str]:
     return lines
 
 
-def _repairs(gaps: list[dict[str, Any]]) -> list[str]:
+def _repairs(gaps: list[dict[str, Any]], is_timed: bool) -> list[str]:
+    """Return remarks about what became of gaps. `is_timed`: whether their times are known."""
     parts = []
     for name, text in (
         ("time_to_repair_ns", "repaired in {} median, {} maximum"),
@@ -288,8 +295,10 @@ def _repairs(gaps: list[dict[str, Any]]) -> list[str]:
         and gap["time_to_resend_ns"] is None
         for gap in gaps
     )
-    if untimed:
+    if untimed and is_timed:
         parts.append(f"{counted(untimed, 'gap')} repaired without a retransmit after the NAK")
+    elif untimed:
+        parts.append(f"{counted(untimed, 'gap')} repaired")
     for outcome, text in (("passed", "skipped by the receiver"), ("open", "not repaired")):
         left = [gap for gap in gaps if gap["outcome"] == outcome]
         if left:
@@ -299,13 +308,3 @@ def _repairs(gaps: list[dict[str, Any]]) -> list[str]:
 
 def _bytes(gaps: list[dict[str, Any]]) -> str:
     return f"{sum(gap['length'] for gap in gaps):,}"
-
-
-def duration(nanoseconds: float | None) -> str | None:
-    """Format a duration with three significant digits and a unit. Returns None for None."""
-    if nanoseconds is None:
-        return None
-    for unit, size in (("s", 1e9), ("ms", 1e6), ("µs", 1e3)):
-        if abs(nanoseconds) >= size:
-            return f"{nanoseconds / size:.3g} {unit}"
-    return f"{nanoseconds:.0f} ns"

@@ -11,8 +11,8 @@
     messages    each reassembled message; empty unless requested
     links       loss, copies, reordering and delay between two vantage points
 
-An analysis is partial if some packets could not be read, or if there were too many streams. Its
-rows are valid nevertheless.
+An analysis is partial if some packets could not be read, if there were too many streams, or if the
+times of a capture go back. Its rows are valid nevertheless.
 """
 
 import secrets
@@ -21,13 +21,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from windtunnel.harness.artifact.noun_form import noun_for
+from windtunnel.harness.artifact.noun_form import counted, noun_for
+from windtunnel.reports.analysis.output.durations import duration
 
 _LOSSES = (
     ("damaged_bytes", "byte is damaged and was", "bytes are damaged and were", "{} skipped"),
@@ -77,10 +79,12 @@ class Tables:
         for row in self.captures.to_pylist():
             if row["problem"]:
                 yield f"{row['file']}: {row['problem']}"
+            if row["clock_steps"]:
+                yield _clock_problem(row)
             for name, singular, plural, text in _LOSSES:
                 if row[name]:
-                    counted = f"{row[name]:,} {noun_for(row[name], singular, plural)}"
-                    yield f"{row['file']}: {text.format(counted)}"
+                    items = f"{row[name]:,} {noun_for(row[name], singular, plural)}"
+                    yield f"{row['file']}: {text.format(items)}"
         for table in (self.streams, self.flows):
             for row in table.to_pylist():
                 if row["problem"]:
@@ -90,6 +94,16 @@ class Tables:
         """Return the tables as a dictionary, by name."""
         names = (each.name for each in fields(self) if each.name not in _NO_TABLES)
         return {name: getattr(self, name) for name in names}
+
+
+def _clock_problem(row: dict[str, Any]) -> str:
+    often, most = counted(row["clock_steps"], "time"), duration(row["clock_step_ns"])
+    return (
+        f"{row['file']}: its times go back {often}, by up to {most}, first at packet "
+        f"{row['clock_step_packet']:,}: the clock was stepped, or packets are not in order of "
+        f"time; durations, rates, stalls and links of {row['vantage_point']} are left out. "
+        "`editcap` cuts a capture at a packet; `reordercap` sorts packets of several interfaces"
+    )
 
 
 def write_tables(tables: Tables, folder: Path) -> None:

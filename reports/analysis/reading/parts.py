@@ -9,11 +9,12 @@ whose sections or interfaces change in the middle cannot be read in parts. Readi
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import pyarrow as pa
 
+from windtunnel.harness.dissect.capture.capture_clock import ClockSteps
 from windtunnel.harness.dissect.capture.capture_format import CaptureFormatError
 from windtunnel.harness.dissect.capture.capture_rows import COUNT_NAMES
 from windtunnel.harness.dissect.capture.capture_stream import (
@@ -149,18 +150,43 @@ class PartReader:
             "file": file.path,
             "problem": self._problem or (stream.problem if stream else ""),
             **(stream.counts if stream else dict.fromkeys(COUNT_NAMES, 0)),
+            **asdict(stream.clock if stream else ClockSteps()),
         }
         return pa.RecordBatch.from_pylist([row], schema=CAPTURES)
 
 
 def sum_captures(captures: pa.Table) -> pa.Table:
-    """Add up the packet counts of all parts. Returns one row of the table CAPTURES per file, in
-    file order.
+    """Add up the packet counts of all parts, which are in order. Returns one row of the table
+    CAPTURES per file, in file order.
     """
     rows: dict[int, dict[str, Any]] = {}
     for row in captures.to_pylist():
-        total = rows.setdefault(row["file_index"], {**row, **dict.fromkeys(COUNT_NAMES, 0)})
+        nothing = {**dict.fromkeys(COUNT_NAMES, 0), **asdict(ClockSteps())}
+        total = rows.setdefault(row["file_index"], {**row, **nothing})
         total["problem"] = total["problem"] or row["problem"]
+        total |= asdict(_clock_of(total).followed_by(_clock_of(row), total["packets"]))
         for name in COUNT_NAMES:
             total[name] += row[name]
+    _compare_files([rows[index] for index in sorted(rows)])
     return pa.Table.from_pylist([rows[index] for index in sorted(rows)], schema=CAPTURES)
+
+
+def _clock_of(row: dict[str, Any]) -> ClockSteps:
+    return ClockSteps(**{each.name: row[each.name] for each in fields(ClockSteps)})
+
+
+def _compare_files(rows: list[dict[str, Any]]) -> None:
+    """Add the steps between the files of each vantage point to the rows of the later files."""
+    last_ns: dict[str, int] = {}
+    for row in rows:
+        if not row["first_packet"]:
+            continue
+        point = row["vantage_point"]
+        if point in last_ns:
+            end = ClockSteps(1, last_ns[point], last_ns[point])
+            joint = end.followed_by(_clock_of(row), 0)
+            row |= {
+                name: getattr(joint, name)
+                for name in ("clock_steps", "clock_step_ns", "clock_step_packet")
+            }
+        last_ns[point] = row["last_ns"]

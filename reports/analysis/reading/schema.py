@@ -9,6 +9,7 @@ integers keep their width and sign. The table has no column `position`, because 
 be computed with the stream's SETUP, which may be in another file. `streams.geometry` adds it.
 """
 
+from dataclasses import fields
 from typing import NamedTuple
 
 import numpy as np
@@ -26,6 +27,7 @@ from windtunnel.harness.artifact.middlebox.frame_class import (
     SETUP,
     SM,
 )
+from windtunnel.harness.dissect.capture.capture_clock import ClockSteps
 from windtunnel.harness.dissect.capture.capture_rows import COUNT_NAMES
 
 ANY = (PAD, DATA, NAK, SM, ERR, SETUP, RTTM, RES, RSP_SETUP, HEARTBEAT)
@@ -127,9 +129,16 @@ CAPTURES = pa.schema(
         ("file", pa.string()),
         ("problem", pa.string()),
         *((name, pa.int64()) for name in COUNT_NAMES),
+        *((each.name, pa.int64()) for each in fields(ClockSteps)),
     ]
 )
-"""Columns of the table `captures`: packet counts per file, or per part of a file."""
+"""Columns of the table `captures`: packet counts per file, or per part of a file, and where the
+times go back. `first_packet`: number of the first packet that has a time, from 1, or 0 if none has
+one; `first_ns`, `last_ns`: times of the first and the last of them; `clock_steps`: how often a
+packet is earlier than the one before it by CLOCK_STEP_NS or more; `clock_step_ns`: by how much at
+most; `clock_step_packet`: number of the first such packet, or 0. Before the first packet of a file
+is the last one of the file before it at the same vantage point.
+"""
 
 
 def compact_dictionaries(frames: pa.RecordBatch) -> pa.RecordBatch:

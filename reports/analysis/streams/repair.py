@@ -278,7 +278,8 @@ def gap_row(gap: Any, is_uncertain: bool = False) -> dict[str, Any]:
         skipped = "repaired" if first_nak_ns else "passed"
         outcome = skipped if gap["passed_ns"] else "open"
     opened_ns = int(gap["opened_ns"])
-    to_fill_ns = filled_ns - opened_ns if is_whole else None
+    # Two receive queues may hand over packets in another order than that of their times.
+    to_fill_ns = max(0, filled_ns - opened_ns) if is_whole else None
     return {
         "position": int(gap["start"]),
         "length": length,
@@ -296,7 +297,7 @@ def gap_row(gap: Any, is_uncertain: bool = False) -> dict[str, Any]:
         "repaired_ns": filled_ns if is_whole else None,
         "passed_ns": int(gap["passed_ns"]) or None,
         "time_to_repair_ns": to_fill_ns if is_local else None,
-        "time_to_resend_ns": int(gap["whole_ns"]) - opened_ns
+        "time_to_resend_ns": max(0, int(gap["whole_ns"]) - opened_ns)
         if is_whole and not is_local
         else None,
     }

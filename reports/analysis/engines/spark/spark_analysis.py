@@ -19,7 +19,7 @@ import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.functions import create_map, lit
+from pyspark.sql.functions import create_map, lit, when
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from windtunnel.reports.analysis.engines.spark.spark_engine import EngineError, first_line
@@ -28,6 +28,7 @@ from windtunnel.reports.analysis.links.links import LINKS
 from windtunnel.reports.analysis.links.points import coarse_offsets, joined_streams
 from windtunnel.reports.analysis.links.window_causes import with_window_causes
 from windtunnel.reports.analysis.options import AnalysisOptions
+from windtunnel.reports.analysis.output.stepped_clocks import stepped_points, without_times
 from windtunnel.reports.analysis.output.tables import Tables
 from windtunnel.reports.analysis.reading.parts import ReadSettings, sum_captures
 from windtunnel.reports.analysis.reading.survey import unpack_survey
@@ -191,10 +192,12 @@ def _analyze(
 ) -> Tables:
     quick = replace(settings, keeps_hash=False, keeps_crc32=False)
     survey = read_captures(spark, paths, quick, "survey").toArrow()
-    captures, sums = unpack_survey(survey, options.max_totals)
+    parts, sums = unpack_survey(survey, options.max_totals)
+    captures = sum_captures(parts)
+    stepped = stepped_points(captures)
     totals, endpoints, left_out = limit_streams(sums, options.limits)
     known = learn_geometry(totals, endpoints)
-    points = joined_streams(totals)
+    points = joined_streams(totals, stepped)
     offsets = coarse_offsets(totals, captures["vantage_point"].unique().to_pylist())
     batches = read_captures(spark, paths, settings, "frame_batches")
     walk_settings = options.walk_settings(len(known))
@@ -209,14 +212,19 @@ def _analyze(
             found = single_point_outcomes(batches, known, points, walk_settings)
             if points:
                 found = found.unionAll(links(batches, known, points, offsets, True))
+            if stepped:
+                is_timed = ~found["vantage_point"].isin(*stepped)
+                found = found.withColumn("late_ns", when(is_timed, found["late_ns"]))
             by_point = found.write.mode("overwrite").partitionBy("vantage_point")
             by_point.parquet(str(options.outcomes_dir.absolute()))
     all_links, tables = link_table(link_rows), tables_of(rows)
     tables["stalls"] = with_window_causes(tables["stalls"], all_links)
-    return Tables(
-        captures=sum_captures(captures),
-        streams=streams_of(totals, known),
-        links=all_links,
-        left_out=left_out,
-        **tables,
+    return without_times(
+        Tables(
+            captures=captures,
+            streams=streams_of(totals, known),
+            links=all_links,
+            left_out=left_out,
+            **tables,
+        )
     )

@@ -312,3 +312,24 @@ def test_runs_and_log_buffers_have_the_same_rows(spark, tmp_path):
         result = spark.read.format(source.name()).option("paths", option).load().toArrow()
         assert result.cast(schema).equals(expected)
         assert expected.num_rows
+
+
+def test_both_engines_leave_out_the_figures_of_a_clock_that_steps_back(spark, tmp_path):
+    for point, is_stepped in (("pub", True), ("sub", False)):
+        packets = [
+            each._replace(time_ns=each.time_ns - (index // 100) * is_stepped * 10**10)
+            for index, each in enumerate(made.stream_packets(2_000))
+            if point == "pub" or index % 50
+        ]
+        (tmp_path / f"{point}.pcap").write_bytes(made.pcap(packets))
+    settings = ReadSettings(parts=4, cell_length=1 << 17)
+    options = AnalysisOptions(outcomes_dir=tmp_path / "spark")
+    spark_result = analyze_on_spark(spark, [str(tmp_path)], settings, options)
+    local = analyze([str(tmp_path)], options=replace(options, outcomes_dir=tmp_path / "local"))
+    assert local.captures["clock_steps"].to_pylist() == [19, 0]
+    assert local.links.num_rows == 0
+    for name, table in local.named().items():
+        assert spark_result.named()[name].equals(table), name
+    outcomes = outcomes_of(tmp_path / "local")
+    assert 0 < outcomes["late_ns"].null_count < outcomes.num_rows
+    assert outcomes_of(tmp_path / "spark").equals(outcomes)
