@@ -26,10 +26,9 @@ from windtunnel.driver.archive.tool.failure import DAMAGED, OK, Failure
 from windtunnel.driver.archive.tool.orphans import orphans
 from windtunnel.driver.base.errors import StorageError
 
-Row: TypeAlias = "tuple[int, str, list[str], bool | None]"
-"""Recording id, fault, changes made, and validity: True, False, or None if the recording is
-deleted.
-"""
+Row: TypeAlias = "tuple[int, str, str, list[str]]"
+"""Recording id, result, fault or reason for the result, changes made."""
+VALID, INVALID, SKIPPED, UNREAD = "OK", "NOT VALID", "skipped", "NOT VERIFIED"
 
 
 @contextmanager
@@ -74,7 +73,8 @@ def verify(
     RECORDING_ID.
 
     A faulty recording is marked invalid. A recording without faults is marked valid again, and its
-    stop position is set to the end of its data. The exit code is 2 if any recording is faulty.
+    stop position is set to the end of its data. A recording with a file that cannot be read is not
+    verified and not changed. The exit code is 2 if any recording is faulty or not verified.
     """
 
     def may_truncate(recording: int, position: int, reason: str) -> bool:
@@ -89,17 +89,19 @@ def verify(
         segments = segments_by_recording(archive_dir)
         for entry in directory.select_entries(catalog, recording_id):
             if entry.state == RecordingState.DELETED:
-                rows.append((entry.recording_id, "deleted", [], None))
+                rows.append((entry.recording_id, SKIPPED, "deleted", []))
                 continue
             own = segments.get(entry.recording_id, [])
             verdict = verification.verify(archive_dir, entry, own, options, may_truncate)
             changes = _repair(catalog, entry, verdict)
-            rows.append((entry.recording_id, verdict.fault, changes, not verdict.fault))
+            result = UNREAD if verdict.read_error else INVALID if verdict.fault else VALID
+            reason = verdict.read_error or verdict.fault
+            rows.append((entry.recording_id, result, reason, changes))
         damage = catalog.damage
     _show(rows, as_json, damage)
     if damage:
         raise Failure(damage, DAMAGED)
-    return DAMAGED if any(is_valid is False for _, _, _, is_valid in rows) else OK
+    return DAMAGED if any(result in (INVALID, UNREAD) for _, result, _, _ in rows) else OK
 
 
 def _repair(catalog: Catalog, entry: CatalogEntry, verdict: verification.Verdict) -> list[str]:
@@ -111,16 +113,21 @@ def _repair(catalog: Catalog, entry: CatalogEntry, verdict: verification.Verdict
 def _show(rows: list[Row], as_json: bool, damage: str) -> None:
     if as_json:
         recordings = [
-            {"recording_id": recording_id, "is_whole": is_valid, "fault": fault, "changes": changes}
-            for recording_id, fault, changes, is_valid in rows
+            {
+                "recording_id": recording_id,
+                "is_whole": {VALID: True, INVALID: False}.get(result),
+                "fault": reason,
+                "changes": changes,
+            }
+            for recording_id, result, reason, changes in rows
         ]
         schema = "windtunnel-archive-verify/1"
         click.echo(json.dumps({"schema": schema, "damage": damage, "recordings": recordings}))
         return
-    for recording_id, fault, changes, is_valid in rows:
-        result = "OK" if is_valid else ("skipped: " if is_valid is None else "NOT VALID: ") + fault
+    for recording_id, result, reason, changes in rows:
+        text = failure.printable(f"{result}: {reason}" if reason else result)
         suffix = f" ({'; '.join(changes)})" if changes else ""
-        click.echo(f"recording {recording_id}: {failure.printable(result)}{suffix}")
+        click.echo(f"recording {recording_id}: {text}{suffix}")
 
 
 @click.command(

@@ -4,10 +4,12 @@ A recording consists of the files from its start position to its stop position. 
 same recording id are orphans and are ignored. Aeron uses the last file with the id, even if it is
 outside the recording, treats a recording without files as empty, and moves the stop position back
 to the end of the data without asking. Here a recording without files is invalid, and a stop
-position is only moved back with the user's consent.
+position is only moved back with the user's consent. Aeron marks a recording invalid if one of its
+files cannot be read, and `compact` would then delete it; here its state remains.
 Source: archive-protocol 9.
 """
 
+import errno
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,6 +52,8 @@ class Verdict:
     cut_position: int | None = None
     """The position at which to truncate a recording whose last frame may be torn, or None."""
     has_files: bool = False
+    read_error: str = ""
+    """The error that prevented the verification, or an empty string."""
 
 
 class _InvalidRecording(Exception):
@@ -68,8 +72,18 @@ def verify(
         if entry.descriptor is None or entry.fault:
             raise _InvalidRecording(f"invalid catalog entry: {entry.fault}")
         return _verify(directory, entry, entry.descriptor, segments, options, may_truncate)
-    except (_InvalidRecording, StorageError) as error:
+    except _InvalidRecording as error:
         return Verdict(entry.recording_id, str(error))
+    except StorageError as error:
+        if _is_read_error(error):
+            return Verdict(entry.recording_id, read_error=str(error))
+        return Verdict(entry.recording_id, str(error))
+
+
+def _is_read_error(error: StorageError) -> bool:
+    """Return whether an error may pass, such as EIO or EACCES, and shows nothing about a file."""
+    # EINVAL means something else in place of a regular file.
+    return isinstance(error.__cause__, OSError) and error.__cause__.errno != errno.EINVAL
 
 
 def _verify(
@@ -160,7 +174,7 @@ def repair(catalog: CatalogWriter, entry: CatalogEntry, verdict: Verdict, now_ms
     """Repair a recording according to its verification result. Returns the changes. Raises
     StorageError if a file cannot be written.
     """
-    if entry.descriptor is None:
+    if entry.descriptor is None or verdict.read_error:
         return []
     changes, recording_id = [], entry.recording_id
     if verdict.fault:

@@ -2,7 +2,9 @@
 fault.
 """
 
+import errno
 import io
+import json
 import os
 import shutil
 from pathlib import Path
@@ -16,6 +18,7 @@ from windtunnel.driver.archive.storage.catalog_entry import RecordingState
 from windtunnel.driver.archive.storage.catalog_writer import CatalogOptions, CatalogWriter
 from windtunnel.driver.archive.storage.checksum import CRC_32, CRC_32C
 
+WORD = {"open": "open", "preadv": "read"}
 LENGTHS = [1000, 200, 1376, 31, 700] * 60
 
 
@@ -261,6 +264,39 @@ def test_a_read_only_directory_is_reported(tool, golden, monkeypatch):
     assert "archive.catalog: Read-only file system; use --read-only to check" in outcome.err
     assert tool("verify", "--read-only").code == 0
     assert tool("mark-invalid", 0).code == 2
+
+
+@pytest.mark.parametrize("call", ["open", "preadv"])
+def test_a_read_error_is_no_fault_of_the_recording(tool, golden, monkeypatch, call):
+    unreadable = golden / "1-393216.rec"
+    number = errno.EACCES if call == "open" else errno.EIO
+    real = getattr(os, call)
+
+    def refuse(file, *rest, **named):
+        path = Path(os.readlink(f"/proc/self/fd/{file}")) if isinstance(file, int) else Path(file)
+        if path == unreadable:
+            raise OSError(number, os.strerror(number))
+        return real(file, *rest, **named)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, call, refuse)
+        outcome = tool("verify")
+        as_json = json.loads(tool("verify", "--json").out)
+    assert outcome.code == 2
+    lines = outcome.out.splitlines()
+    assert (lines[0], lines[2]) == ("recording 0: OK", "recording 2: OK")
+    assert lines[1].startswith(f"recording 1: NOT VERIFIED: cannot {WORD[call]} {unreadable}")
+    assert lines[1].endswith(os.strerror(number))
+    assert [each["is_whole"] for each in as_json["recordings"]] == [True, None, True]
+    assert _states(golden) == ["VALID"] * 3
+    assert tool("verify").code == 0
+
+
+def test_a_link_in_place_of_a_segment_file_is_a_fault(tool, golden):
+    (golden / "1-393216.rec").rename(golden / "other")
+    (golden / "1-393216.rec").symlink_to(golden / "other")
+    assert tool("verify").code == 2
+    assert _states(golden) == ["VALID", "INVALID", "VALID"]
 
 
 def test_the_checksum_of_an_entry_is_verified(tool, ours):
