@@ -179,7 +179,7 @@ kernels() {
   [ "$mode" = test ] || return 0
   sum=$(kernel_sum)
   grep -qsx "$sum" "$kernel_stamp" && return
-  say "compiling kernels that have changed (all of them take about a minute and a half)"
+  say "compiling kernels that have changed, which takes minutes if many have"
   if .ci/kernels.sh; then
     printf '%s\n' "$sum" >"$kernel_stamp"
   else

@@ -34,6 +34,8 @@ COMPILATION = -1
 """The key of the compilation in tables that are indexed by the run."""
 SILENCE_MAX_S = 5.0
 """Time in seconds without output after which a plain display prints the next phase."""
+COMPILE_SILENCE_MAX_S = 30.0
+"""The same for the number of compiled kernels."""
 
 
 class Display(Protocol):
@@ -83,8 +85,10 @@ class PlainDisplay:
     def on_event(self, event: "RunEvent") -> None:
         if event.kind == "compile":
             quarter = int((event.fraction or 0.0) * 4)
-            if quarter > self._quarters.get(COMPILATION, -1):
-                self._quarters[COMPILATION] = quarter
+            known = self._quarters.get(COMPILATION, -1)
+            if quarter > known or time.monotonic() - self._printed_s >= COMPILE_SILENCE_MAX_S:
+                self._quarters[COMPILATION] = max(quarter, known)
+                self._printed_s = time.monotonic()
                 echo(event.text, err=True)
         elif event.kind == "run":
             self.verdicts.on_start(event)

@@ -1,6 +1,7 @@
 """Live and plain progress."""
 
 import io
+import time
 from typing import Any
 
 import pytest
@@ -39,6 +40,18 @@ def test_plain_progress_prints_each_quarter_of_a_compilation(
     for fraction, text in ((0.0, "loading"), (0.1, "1 of 9"), (0.3, "3 of 9"), (0.4, "4 of 9")):
         display.on_event(event("compile", fraction=fraction, text=text))
     assert capsys.readouterr().err.splitlines() == ["loading", "3 of 9"]
+
+
+def test_plain_progress_prints_a_compilation_again_after_a_while(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now_s = 100.0
+    monkeypatch.setattr(time, "monotonic", lambda: now_s)
+    display = PlainDisplay(Verdicts(as_json=False))
+    for now_s in (100.0, 115.0, 130.0, 131.0, 160.0):
+        display.on_event(event("compile", text=f"after {now_s - 100:.0f} s"))
+    shown = capsys.readouterr().err.splitlines()
+    assert shown == ["after 0 s", "after 30 s", "after 60 s"]
 
 
 def test_plain_progress_does_not_count_a_compilation_without_a_total(
