@@ -70,6 +70,13 @@ def main() -> int:
         if information is not None and isinstance(error.__cause__, BrokenPipeError):
             return BROKEN_PIPE
         return _report(str(error))
+    except OSError as error:
+        from windtunnel.driver.kernels import cache_error
+
+        advice = cache_error.advice(error)
+        if not advice:
+            raise
+        return _report(f"{error.filename}: {error.strerror}{advice}")
     return 0
 
 
@@ -117,8 +124,8 @@ def _run_driver(arguments: Sequence[str]) -> int:
             _print(settings_table.configuration(context, settings.origin_of))
         driver = MediaDriver(context, shutdown_signal=shutdown)
     except (DriverError, OSError) as error:
-        text = cache_error.advice(error) if isinstance(error, OSError) else ""
-        return _report(f"{error}{text}")
+        cause = error if isinstance(error, OSError) else error.__cause__
+        return _report(f"{error}{cache_error.advice(cause)}")
     except MemoryError as error:
         return _report(f"not enough memory (see `ulimit -v`): {error}")
     gc.freeze()

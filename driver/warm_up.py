@@ -26,6 +26,7 @@ from windtunnel.driver.client.image.fragment_batch import FragmentBatch
 from windtunnel.driver.client.image.image import Image
 from windtunnel.driver.client.publication.claim import Claim
 from windtunnel.driver.client.publication.publication import Publication
+from windtunnel.driver.kernels import cache_error
 from windtunnel.driver.kernels.warm_up_progress import part, report
 from windtunnel.driver.kernels.warm_up_signals import end_on_signals
 from windtunnel.driver.media_driver.context import (
@@ -190,12 +191,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     given = _arguments(argv)
     until: Until = partial(_until, given.patience)
     started_s = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="windtunnel-warm-up-") as name:
-        folder = Path(name)
-        for mode in given.mode or MODES:
-            with part(f"a {mode} driver"):
-                MediaDriver(_context(folder, mode)).close()
-        try:
+    try:
+        with tempfile.TemporaryDirectory(prefix="windtunnel-warm-up-") as name:
+            folder = Path(name)
+            for mode in given.mode or MODES:
+                with part(f"a {mode} driver"):
+                    MediaDriver(_context(folder, mode)).close()
             with MediaDriver(_context(folder / "own", SHARED)) as driver:
                 with part("a concurrent publication and its readers"):
                     _exchange(driver, until, is_exclusive=False)
@@ -203,9 +204,9 @@ def main(argv: Sequence[str] | None = None) -> int:
                     _exchange(driver, until, is_exclusive=True)
                 with part("a recording and its replay"):
                     _record(driver, folder / "archive", until)
-        except (WarmUpError, DriverError) as error:
-            print(f"warm-up: {error}", file=sys.stderr)
-            return 1
+    except (WarmUpError, DriverError) as error:
+        print(f"warm-up: {error}{cache_error.advice(error.__cause__)}", file=sys.stderr)
+        return 1
     report(started_s, "total")
     return 0
 

@@ -79,9 +79,10 @@ class KernelStore:
         try:
             partial.write_bytes(image.pack(key))
             os.replace(partial, path)
-        except OSError:
+        except OSError as error:
             partial.unlink(missing_ok=True)
-            raise
+            # An error of writing has no path.
+            raise OSError(error.errno, error.strerror, str(path)) from error
         sources().save()
 
     def _name(self, key: str) -> str:

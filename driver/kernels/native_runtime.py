@@ -76,8 +76,13 @@ def _private_dispatcher() -> Any:
     sys.modules.update(imported)
     try:
         path = f"{numba_directory() / '_dispatcher'}{_SUFFIX}"
-        with open(descriptor, "wb", closefd=False) as copy:
-            copy.write(Path(path).read_bytes())
+        content = Path(path).read_bytes()
+        try:
+            with open(descriptor, "wb", closefd=False) as copy:
+                copy.write(content)
+        except OSError as error:
+            # The limit for the size of files holds for files in memory, too.
+            raise OSError(error.errno, error.strerror, f"copy of {path} in memory") from error
         return _load("numba._dispatcher", f"/proc/self/fd/{descriptor}")
     finally:
         os.close(descriptor)

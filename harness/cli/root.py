@@ -4,6 +4,7 @@ A usage error or a missing privilege is reported as one line on stderr. Only a d
 itself prints a traceback; its exit code is 3, because Python's default of 1 would mean FAIL.
 """
 
+import errno
 import signal
 import sys
 import traceback
@@ -149,7 +150,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _print_error(f"{error.format_message()} (see `{path} --help`)")
         return exit_code.USAGE
     except click.ClickException as error:
-        _print_error(error.format_message())
+        _print_error(error.format_message() + _limit_advice(error))
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         _print_error("interrupted")
@@ -176,6 +177,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _print_error("this is a defect of windtunnel itself, not of the driver under test")
         return exit_code.HARNESS
     return result if isinstance(result, int) else exit_code.OK
+
+
+def _limit_advice(error: BaseException | None) -> str:
+    """Return what to do if the limit for the size of files caused an error, or an empty string."""
+    while error is not None and getattr(error, "errno", None) != errno.EFBIG:
+        error = error.__cause__
+    if error is None:
+        return ""
+    from windtunnel.driver.kernels.cache_error import advice
+
+    return advice(error)
 
 
 def _os_error_text(error: OSError) -> str:

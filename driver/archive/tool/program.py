@@ -38,11 +38,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _discard_stdout()
         return failure.BROKEN_PIPE
     except DriverError as error:
-        return _report(str(error), failure.code_of(error))
+        text = f"{error}{cache_error.advice(error.__cause__)}"
+        return _report(text, failure.code_of(error))
     except OSError as error:
         if error.filename is None and error.strerror is not None:
             _discard_stdout()
-            return _report(f"stdout: {error.strerror}", failure.DAMAGED)
+            text = f"stdout: {error.strerror}"
+            return _report(text + cache_error.advice(error), failure.DAMAGED)
         text = f"{error.filename}: {error.strerror}" if error.filename else str(error)
         return _report(text + cache_error.advice(error), failure.DAMAGED)
     except MemoryError as error:

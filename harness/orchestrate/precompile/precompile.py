@@ -20,7 +20,7 @@ import os
 import sys
 from pathlib import Path
 
-from windtunnel.driver.kernels import processor
+from windtunnel.driver.kernels import cache_error, processor
 from windtunnel.driver.kernels.sources import CACHE_VARIABLE, FILE_NAME, Sources
 from windtunnel.harness.installation import ROOT
 from windtunnel.harness.orchestrate.fidelity import COMPOSE, NETNS, SIM
@@ -46,7 +46,7 @@ OF_SIMULATOR: Programs = (
 PROGRAMS: dict[str, Programs] = {NETNS: OF_PROCESSES, COMPOSE: OF_PROCESSES, SIM: OF_SIMULATOR}
 """Programs that compile the kernels for each fidelity. They run in parallel."""
 
-KERNELS: dict[str, int] = {NETNS: 148, COMPOSE: 148, SIM: 127}
+KERNELS: dict[str, int] = {NETNS: 164, COMPOSE: 164, SIM: 88}
 """Approximate numbers of kernels that the programs of each fidelity compile into an empty cache."""
 
 
@@ -112,7 +112,9 @@ def _compile_missing(cache: Path, fidelity: str, on_progress: OnProgress) -> Non
             if code
         ]
         if failed:
-            raise LabError(f"kernels cannot be compiled: {', '.join(failed)}")
+            text = f"kernels cannot be compiled: {', '.join(failed)}"
+            # A file that exceeds the limit is the likeliest cause if there is a limit.
+            raise LabError(text + cache_error.size_limit_advice())
         mark.touch()
 
 

@@ -90,7 +90,12 @@ def _make(target: Path, write: Callable[[Path], object]) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".unfinished-") as folder:
         unfinished = Path(folder) / "payload"
-        write(unfinished)
+        try:
+            write(unfinished)
+        except OSError as error:
+            # An error of writing has no path.
+            error.filename = error.filename or str(target)
+            raise
         os.replace(unfinished, target)
 
 

@@ -1,6 +1,9 @@
-"""Errors of a kernel cache that this user cannot write to say which setting changes it."""
+"""Errors of a kernel cache that this user cannot write to say which setting changes it, and errors
+of a limit for the size of files name the limit.
+"""
 
 import os
+import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -58,3 +61,61 @@ def test_a_run_and_a_driver_name_the_setting(tmp_path: Path) -> None:
         done = without_cache(*words)
         assert done.returncode == code
         assert done.stderr.endswith(f"set another one in {CACHE_VARIABLE}\n"), done.stderr
+
+
+LIMIT_BYTES = 102_400
+LIMITED = (
+    ": File too large: expected a higher limit for the size of files, found 102,400 bytes; raise "
+    "it with `ulimit -f unlimited`\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (("windtunnel.driver", "--dir", "DIR"), 1),
+        (("windtunnel.harness", "archive", "describe", "--dir", "DIR"), 2),
+        (("windtunnel.harness", "archive", "--help"), 2),
+        (("windtunnel.harness", "analyze", "DIR"), 3),
+        (("windtunnel.harness", "run", "loss/reliable-2pct", "--fidelity", "sim"), 3),
+    ],
+)
+def test_a_limit_for_the_size_of_files_is_named(tmp_path: Path, words, code) -> None:
+    line = error_with_limit(tmp_path, LIMIT_BYTES, words, code)
+    assert line.endswith(LIMITED)
+    assert "/" in line.removesuffix(LIMITED)
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "file"),
+    [
+        (("windtunnel.driver", "--dir", "DIR/aeron"), 1, "/cnc.dat"),
+        (("windtunnel.driver.warm_up", "--mode", "SHARED"), 1, "/cnc.dat"),
+        (
+            ("windtunnel.harness", "run", "loss/reliable-2pct", "--fidelity", "sim"),
+            3,
+            "/.payload/stdlib",
+        ),
+    ],
+)
+def test_a_file_that_exceeds_the_limit_is_named(tmp_path: Path, words, code, file) -> None:
+    line = error_with_limit(tmp_path, 200 * LIMIT_BYTES, words, code)
+    assert line.endswith(LIMITED.replace("102,400", "20,480,000"))
+    assert file in line
+
+
+def error_with_limit(tmp_path: Path, limit_bytes: int, words, code) -> str:
+    """Return the last line of a command's errors, in a process with this limit."""
+    limits = (limit_bytes, resource.getrlimit(resource.RLIMIT_FSIZE)[1])
+    done = subprocess.run(
+        [sys.executable, "-m", *(word.replace("DIR", str(tmp_path)) for word in words)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        cwd=tmp_path,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, limits),
+    )
+    assert (done.returncode, done.stdout) == (code, "")
+    assert "Traceback" not in done.stderr
+    return done.stderr.splitlines(keepends=True)[-1]
