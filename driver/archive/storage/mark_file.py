@@ -93,6 +93,9 @@ class MarkFileHeader:
         return content
 
 
+_REMOVE = "if no archive is running, remove the file: the next archive writes a new one"
+
+
 def directory_of(archive_directory: Path) -> Path:
     """Return the directory that contains an archive's mark file. Raises StorageError if the link
     file cannot be read or is invalid.
@@ -121,7 +124,9 @@ def parse_header(content: bytes, path: Path) -> MarkFileHeader:
     at = 0 if is_older else SBE_HEADER.size
     texts_at = at + BLOCK_LENGTH
     if len(content) < texts_at:
-        raise StorageError(f"{path}: expected a header of {texts_at} bytes, found {len(content)}")
+        raise StorageError(
+            f"{path}: expected a header of {texts_at} bytes, found {len(content)}; {_REMOVE}"
+        )
     values: dict[str, Any] = dict(zip(_NAMES, _FIELDS.unpack_from(content, at), strict=True))
     if values["version"] and major_of(values["version"]) != major_of(STORAGE_VERSION):
         raise StorageError(
@@ -136,7 +141,8 @@ def _texts(content: bytes, at: int, path: Path) -> dict[str, str]:
         length = struct.unpack_from("<I", content, at)[0] if at + 4 <= len(content) else -1
         if not 0 <= length <= len(content) - at - 4:
             raise StorageError(
-                f"{path}: expected a valid length of {name} at offset {at}, found {length}"
+                f"{path}: expected a valid length of {name} at offset {at}, found {length}; "
+                f"{_REMOVE}"
             )
         found[name] = content[at + 4 : at + 4 + length].decode("ascii", "replace")
         at += 4 + length

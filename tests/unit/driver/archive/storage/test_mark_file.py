@@ -135,6 +135,17 @@ def test_a_truncated_header_is_rejected():
             mark_file.parse_header(content[:length], Path("mark"))
 
 
+def test_a_truncated_mark_file_can_be_removed_as_its_error_says(tmp_path):
+    MarkFile(tmp_path, HEADER, ManualClock()).close()
+    path = tmp_path / mark_file.FILE_NAME
+    os.truncate(path, 60)
+    advice = "if no archive is running, remove the file: the next archive writes a new one"
+    with pytest.raises(StorageError, match=f"of 136 bytes, found 60; {advice}$"):
+        MarkFile(tmp_path, HEADER, ManualClock())
+    path.unlink()
+    MarkFile(tmp_path, HEADER, ManualClock()).close()
+
+
 def test_another_storage_version_is_rejected():
     content = bytearray(HEADER.encode())
     struct.pack_into("<i", content, 8, 4 << 16)
