@@ -25,7 +25,12 @@ from windtunnel.reports.analysis.output.stepped_clocks import (
     without_times,
 )
 from windtunnel.reports.analysis.output.tables import Tables, VantagePointWriter, replace_folder
-from windtunnel.reports.analysis.reading.capture_files import CaptureFile, find_captures, host_names
+from windtunnel.reports.analysis.reading.capture_files import (
+    CaptureFile,
+    find_captures,
+    host_names,
+    skipped_captures,
+)
 from windtunnel.reports.analysis.reading.parts import ReadSettings
 from windtunnel.reports.analysis.reading.survey import TotalsSum
 from windtunnel.reports.analysis.reading.totals import COLUMNS as TOTALS_COLUMNS
@@ -74,7 +79,8 @@ def analyze(
         tables = analyze_on_spark(spark, list(paths), settings, options)
     else:
         tables = _analyze_locally(files, settings, options, on_progress)
-    return replace(tables, host_names=names)
+    skipped = skipped_captures(list(paths))
+    return replace(tables, host_names=names, left_out=(*tables.left_out, *skipped))
 
 
 def _analyze_locally(

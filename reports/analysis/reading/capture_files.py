@@ -57,12 +57,30 @@ def find_captures(arguments: list[str]) -> list[CaptureFile]:
     named: dict[Path, str] = {}
     for text in arguments:
         name, paths = _expand(text)
-        for path in paths:
+        files = [each for each in paths if each.is_file()]
+        if not files:
+            raise CapturePathError(
+                f"{paths[0]}: expected a regular file; write what comes from a pipe to a file first"
+            )
+        for path in files:
             named.setdefault(path, name)
     points = _vantage_points(named)
     return [
         CaptureFile(index, str(path), points[path], path.stat().st_size, compression(path))
         for index, path in enumerate(named)
+    ]
+
+
+def skipped_captures(arguments: list[str]) -> list[str]:
+    """Return a sentence for each path that the arguments select and that is no regular file, such
+    as a FIFO or a link to a file that does not exist. Directories that match a pattern are not
+    meant.
+    """
+    paths = dict.fromkeys(path for text in arguments for path in _expand(text)[1])
+    return [
+        f"{path}: skipped: expected a regular file"
+        for path in paths
+        if not path.is_file() and not path.is_dir()
     ]
 
 
@@ -107,12 +125,7 @@ def _expand(text: str) -> tuple[str, list[Path]]:
         found = [Path(each) for each in glob.glob(pattern, recursive=True)]
         if not found:
             raise CapturePathError(f"{pattern}: no such file")
-    files = [each for each in found if each.is_file()]
-    if not files:
-        raise CapturePathError(
-            f"{pattern}: expected a regular file; write what comes from a pipe to a file first"
-        )
-    return name, sorted(files, key=_natural_order)
+    return name, sorted(found, key=_natural_order)
 
 
 def _natural_order(path: Path) -> list[tuple[int, int, str]]:

@@ -1,10 +1,14 @@
 """Paths, patterns and folders become files with vantage points."""
 
+import os
+
 import pytest
 
+from tests.stand_ins import synthetic_capture as made
 from tests.stand_ins.synthetic_capture import pcap
 from tests.unit.reports.synthetic_suite import ADDRESSES, RunParameters, make_case
 from windtunnel.harness.artifact.run_dir import RunDir
+from windtunnel.reports.analysis.analyze import analyze
 from windtunnel.reports.analysis.reading.capture_files import (
     CapturePathError,
     find_captures,
@@ -92,3 +96,16 @@ def test_the_captures_of_one_run_have_the_names_of_its_hosts(tmp_path):
     assert host_names(find_captures([str(run.path)])) == {}
     run.case.unlink()
     assert host_names(find_captures([str(run.path)])) == {}
+
+
+@pytest.mark.parametrize("pattern", ["", "/*"])
+def test_captures_that_are_no_regular_files_are_named(tmp_path, pattern):
+    (tmp_path / "a.pcap").write_bytes(made.pcap(made.stream_packets(3)))
+    os.mkfifo(tmp_path / "b.pcap")
+    (tmp_path / "c.pcap").symlink_to(tmp_path / "absent")
+    (tmp_path / "d.pcap").mkdir()
+    result = analyze([f"{tmp_path}{pattern}"])
+    assert result.problems == [
+        f"{tmp_path}/{name}.pcap: skipped: expected a regular file" for name in "bc"
+    ]
+    assert result.captures.num_rows == 1
