@@ -97,12 +97,13 @@ class Tables:
 
 
 def _clock_problem(row: dict[str, Any]) -> str:
-    often, most = counted(row["clock_steps"], "time"), duration(row["clock_step_ns"])
+    late = counted(row["clock_steps"], "packet") + noun_for(row["clock_steps"], " is", " are")
     return (
-        f"{row['file']}: its times go back {often}, by up to {most}, first at packet "
-        f"{row['clock_step_packet']:,}: the clock was stepped, or packets are not in order of "
-        f"time; durations, rates, stalls and links of {row['vantage_point']} are left out. "
-        "`editcap` cuts a capture at a packet; `reordercap` sorts packets of several interfaces"
+        f"{row['file']}: {late} earlier than the one before, by up to "
+        f"{duration(row['clock_step_ns'])}, first packet {row['clock_step_packet']:,}: the clock "
+        "was stepped back, or the packets are not in order of time; durations, rates, stalls and "
+        f"links of {row['vantage_point']} are left out. `editcap` cuts a capture at a packet; "
+        "`reordercap` sorts the packets of several interfaces"
     )
 
 

@@ -59,7 +59,7 @@ def test_durations_are_left_out_if_the_clock_steps_back(tmp_path):
     steady, stepped = (analyzed(tmp_path, step_ns) for step_ns in (0, 3_600_000 * MS))
     assert steady.problems == []
     (problem,) = stepped.problems
-    assert "times go back 1 time, by up to 3.6e+03 s, first at packet 6" in problem
+    assert "1 packet is earlier than the one before, by up to 3,600 s, first packet 6:" in problem
     assert summary_lines(stepped)[-1] == f"PARTIAL: {problem}"
     (line,) = (each for each in summary_lines(stepped) if each.startswith("stream "))
     assert not re.search("-| median|late by|without a retransmit", line)
@@ -91,8 +91,10 @@ def test_a_step_between_two_files_of_a_vantage_point_is_one(tmp_path):
         write(tmp_path, f"pub{number}", part)
     result = analyze([f"pub={tmp_path}/pub*.pcap"])
     (problem,) = result.problems
-    assert problem.startswith(f"{tmp_path}/pub1.pcap: its times go back 1 time, by up to 999 ms")
-    assert "first at packet 1:" in problem
+    assert problem.startswith(
+        f"{tmp_path}/pub1.pcap: 1 packet is earlier than the one before, by up to 999 ms, "
+    )
+    assert "first packet 1:" in problem
     other = analyze([f"pub={tmp_path}/pub0.pcap", f"sub={tmp_path}/pub1.pcap"])
     assert other.problems == []
 
