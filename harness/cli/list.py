@@ -19,7 +19,7 @@ HEADINGS = {
 }
 
 
-@click.command("list")
+@click.command("list", short_help="List the included scenarios, or the judge's checks and gates.")
 @click.option(
     "--checks", is_flag=True, help="List the judge's checks and gates instead of the scenarios."
 )
