@@ -8,6 +8,7 @@ its log, because the harness can read logs in every kind of lab.
 
 from __future__ import annotations
 
+import signal
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from windtunnel.harness.orchestrate.lab import LabProcess
 from windtunnel.harness.verdict.core.exit_codes import invalid_file_text
 
 POLL_S = 0.02
+_SIZE_LIMIT = "because a file exceeded the limit for its size (raise it with `ulimit -f unlimited`)"
 
 
 SAMPLER = "sampler"
@@ -88,6 +90,8 @@ class WatchedProcess:
         if self._invalid_file:
             return self._invalid_file
         how = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
+        if code == -signal.SIGXFSZ:
+            how += f", {_SIZE_LIMIT}"
         last_lines = self.process.tail(3)
         return f"{self.name} {how}" + (f"; last log lines: {last_lines}" if last_lines else "")
 

@@ -1,5 +1,7 @@
 """Growing logs are read line by line, and progress is parsed from them."""
 
+import signal
+
 import pytest
 
 from windtunnel.harness.orchestrate.processes.watch import RunFailed, WatchedProcess, require_alive
@@ -68,6 +70,14 @@ def test_a_driver_is_blamed_for_a_file_that_ends_its_sampler(tmp_path, code, why
     with pytest.raises(RunFailed) as e:
         require_alive([watched(tmp_path, "capture", code=code)])
     assert e.value.harness_fault
+
+
+def test_a_file_that_exceeds_the_size_limit_is_the_reason(tmp_path):
+    capture = watched(tmp_path, "capture", code=-signal.SIGXFSZ, words="listening")
+    assert capture.describe_exit() == (
+        "a/capture was ended by signal 25, because a file exceeded the limit for its size (raise "
+        "it with `ulimit -f unlimited`); last log lines: listening"
+    )
 
 
 def test_a_process_that_was_asked_to_end_is_not_a_failure(tmp_path):
