@@ -94,7 +94,8 @@ def _make(target: Path, write: Callable[[Path], object]) -> None:
             write(unfinished)
         except OSError as error:
             # An error of writing has no path.
-            error.filename = error.filename or str(target)
+            if error.errno is not None and error.filename is None:
+                error.filename = str(target)
             raise
         os.replace(unfinished, target)
 
