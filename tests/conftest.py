@@ -168,8 +168,10 @@ def pytest_runtest_protocol() -> Generator[None, object, object]:
 def pytest_configure(config: pytest.Config) -> None:
     # Output is not captured yet.
     config.stash[_STDERR] = os.dup(2)
-    # Under nohup it is ignored, which processes inherit and some tests would notice.
+    # Under nohup, or in the background of a script, they are ignored. Processes inherit that.
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _limit_s(item: pytest.Item) -> float:
