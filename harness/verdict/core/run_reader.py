@@ -32,12 +32,13 @@ class RunReader:
 
     def document(self, path: Path, read: Callable[[Path], _VALUE | None]) -> _VALUE | Missing:
         """Read a file with a function that returns None if the file does not exist."""
+        name = self.name_of(path)
         try:
             found = read(path)
         except (DocumentError, OSError, ValueError) as error:
-            reason = str(error).replace(f"{self._path}/", "").removeprefix(f"{path.name}: ")
-            return Missing(self.name_of(path), f"cannot be parsed: {reason}", damaged=True)
-        return Missing(self.name_of(path), "is missing") if found is None else found
+            reason = str(error).replace(str(path), name).removeprefix(f"{path.name}: ")
+            return Missing(name, f"cannot be parsed: {reason}", damaged=True)
+        return Missing(name, "is missing") if found is None else found
 
     def records(
         self,
