@@ -5,7 +5,7 @@ environment. An `Aeron` object without a context calls it, like Aeron's clients.
 driver-protocol 10.1 and 6.7, Aeron 1.53, C client.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -55,6 +55,9 @@ class ClientContext:
     use_conductor_agent_invoker: bool = False
     """Whether the application calls `Aeron.invoke` regularly and the client needs no conductor
     thread."""
+    driver_agent_invoker: Callable[[], object] | None = None
+    """Function that runs one duty cycle of the driver, for a driver in INVOKER mode in the same
+    thread. The client calls it instead of sleeping while it waits for the response to a command."""
     pre_touch_mapped_memory: bool = False
     """Whether to read each page of a log when it is mapped. Set by
     AERON_CLIENT_PRE_TOUCH_MAPPED_MEMORY."""

@@ -32,6 +32,7 @@ from windtunnel.driver.media.udp_socket import (
     probe_system_buffers,
 )
 
+LOOPBACK = "127.0.0.1"
 FIRST_EPHEMERAL_PORT = 49152
 """First ephemeral port of a simulated host: the start of the IANA dynamic port range."""
 SIMULATED_BUFFERS = SystemBuffers(212_992, 212_992, 212_992, 212_992)
@@ -217,16 +218,17 @@ def _open_managed(
 class LinkSocket:
     """An open mailbox of an in-memory link."""
 
-    def __init__(self, links: Links, index: int, local: SocketAddress) -> None:
+    def __init__(self, links: Links, index: int, local: SocketAddress, host: SocketAddress) -> None:
         self._links = links
         self._index = index
+        self._host = host
         self.fd = link.FIRST_FD - index
         self.local = local
 
     def reconnect(self, peer: SocketAddress) -> None:
         # With links, kernels and conductor share one thread, so the write need not be atomic.
         mailbox = self._links.mailboxes[self._index]
-        mailbox.peer_length = write_name(mailbox.peer, peer)
+        mailbox.peer_length = write_name(mailbox.peer, as_sender(peer, self._host))
 
     def close(self) -> None:
         if self.fd != -1:
@@ -235,7 +237,8 @@ class LinkSocket:
 
 
 class LinkSockets:
-    """Opens mailboxes for a simulated host, whose only address is `host`.
+    """Opens mailboxes for a simulated host, whose only address is `host`. 127.0.0.1 stands for this
+    address.
 
     A mailbox that joins a group is named after the group's address, because that is where others
     send.
@@ -271,7 +274,7 @@ class LinkSockets:
         return SIMULATED_BUFFERS
 
     def _open(self, bind: SocketAddress, peer: SocketAddress | None) -> LinkSocket:
-        if not bind.is_unspecified and bind.host != self._host.host:
+        if not bind.is_unspecified and bind.host not in (self._host.host, LOOPBACK):
             raise DriverError(
                 f"cannot bind {bind}: expected the simulated host's address {self._host.host}"
             )
@@ -281,6 +284,8 @@ class LinkSockets:
         opened = self._claim(local, peer)
         if peer is None:
             opened.local = bind.with_port(local.port)
+        elif peer.host == LOOPBACK:
+            opened.local = peer.with_port(local.port)
         return opened
 
     def _open_group(self, group: SocketAddress) -> LinkSocket:
@@ -298,11 +303,11 @@ class LinkSockets:
     def _take(self, index: int, local: SocketAddress, peer: SocketAddress | None) -> LinkSocket:
         mailbox = self._links.mailboxes[index]
         mailbox.local_length = write_name(mailbox.local, local)
-        mailbox.peer_length = write_name(mailbox.peer, peer)
+        mailbox.peer_length = write_name(mailbox.peer, as_sender(peer, self._host))
         for ring in (2 * index, 2 * index + 1):
             self._links.rings[ring].head = self._links.rings[ring].tail = 0
         mailbox.is_open = 1
-        return LinkSocket(self._links, index, local)
+        return LinkSocket(self._links, index, local, self._host)
 
     def _choose_port(self) -> int:
         for _ in range(FIRST_EPHEMERAL_PORT, PORT_MAX + 1):
@@ -316,3 +321,12 @@ class LinkSockets:
         name = np.frombuffer(address.encode().ljust(NAME_LENGTH_MAX, b"\0"), dtype=np.uint8)
         is_same = (self._mailboxes["local"] == name).all(axis=1)
         return bool((is_same & (self._mailboxes["is_open"] != 0)).any())
+
+
+def as_sender(peer: SocketAddress | None, host: SocketAddress) -> SocketAddress | None:
+    """Return the address with which datagrams of a peer arrive at a simulated host: its own one
+    instead of the loopback address.
+    """
+    if peer is None or peer.host != LOOPBACK:
+        return peer
+    return SocketAddress(host.host, peer.port)

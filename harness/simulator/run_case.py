@@ -154,9 +154,7 @@ class CaseRun:
             decisions.drain(engine)
             decisions.close()
             self._write(world, programs)
-        errors = [each.error for each in programs.applications]
-        errors += [each.error for each in programs.exercises]
-        return int(bool(self._driver_error) or any(errors))
+        return int(bool(self._driver_error) or any(programs.errors))
 
     def _end_stuck(
         self,
@@ -279,14 +277,13 @@ class CaseRun:
 
 def _is_over(programs: ApplicationSet, events: HostEvents) -> bool:
     """Handle the host events that are due. Returns whether the run has ended: all applications and
-    events are complete, or an application has failed.
+    events are complete, or a program has failed.
     """
     if events.has_more:
         events.look(programs.count_bytes("publisher"), programs.count_bytes("subscriber"))
-    running = programs.running
-    if any(each.error for each in running):
+    if programs.have_failed:
         return True
-    return not events.is_open and all(each.is_done for each in running)
+    return not events.is_open and all(each.is_done for each in programs.running)
 
 
 def _is_in_flight(world: SimulatedWorld) -> bool:

@@ -58,7 +58,7 @@ class Sabotage:
 
     def step(self, world: SimulatedWorld, subscribers: Sequence[Subscriber]) -> None:
         """Inject the fault as soon as the first stream has an image and has delivered a message."""
-        if self._is_done or self._name not in DRIVER_SABOTAGES:
+        if self._is_done or self._name not in DRIVER_SABOTAGES or not subscribers:
             return
         victim = subscribers[0]
         images = victim.subscriptions[0].images if victim.subscriptions else ()

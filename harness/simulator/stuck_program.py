@@ -15,6 +15,7 @@ from types import FrameType
 
 from windtunnel.harness.artifact.run.simulation import STUCK
 from windtunnel.harness.simulator.applications.application_set import ApplicationSet
+from windtunnel.harness.simulator.applications.archive_program import ArchiveProgram
 from windtunnel.harness.simulator.applications.programs import Application, DriverProgram
 from windtunnel.harness.simulator.blame import is_drivers_file
 from windtunnel.harness.simulator.exercises.exercise import Exercise
@@ -26,13 +27,13 @@ _CLIENT = "client"
 
 def stuck_program(
     world: SimulatedWorld, programs: ApplicationSet, frame: FrameType | None, cpu_s: float
-) -> tuple[DriverProgram | Application | Exercise | None, str]:
+) -> tuple[DriverProgram | ArchiveProgram | Application | Exercise | None, str]:
     """Return the program that has not ended its turn, or None if it is the harness, and a text.
 
     `frame` is where the simulation's thread is, and `cpu_s` the CPU time that it has used there.
     """
     part = world.running_part
-    program: DriverProgram | Application | Exercise | None = None
+    program: DriverProgram | ArchiveProgram | Application | Exercise | None = None
     client = ""
     if part is not None and part[1] != _CLIENT:
         program = next(each for each in programs.drivers[::-1] if each.host.name == part[0])
@@ -41,7 +42,8 @@ def stuck_program(
         program = of_host[0] if of_host else None
     elif programs.stepping is not None and any(_drivers_places(frame)):
         program = programs.stepping
-        client = f"the client of {program.name}"
+        is_archive = isinstance(program, ArchiveProgram)
+        client = program.name if is_archive else f"the client of {program.name}"
     return program, describe_stuck_part(world, frame, cpu_s, client)[1]
 
 

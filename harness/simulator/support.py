@@ -22,9 +22,10 @@ def require_supported(case: Case) -> None:
         if case.backend_of(link) != "relay":
             text = f"sim cannot apply the impairments of {link} with {case.backend_of(link)}"
             raise Unsupported(f"{text}: sim supports only the backend `relay`")
-    if case.archives:
-        text = f"sim does not support archives, but host {case.archives[0].host} has one"
-        raise Unsupported(f"{text}: use --fidelity netns")
+    for archive in case.archives:
+        if archive.disk_bytes is not None:
+            text = f"sim does not support a disk of limited size: the archive of {archive.host}"
+            raise Unsupported(f"{text} needs --fidelity netns")
     for traffic in case.traffic:
         channels = (
             traffic.channel,

@@ -21,7 +21,7 @@ from windtunnel.driver.client.errors import RegistrationError
 from windtunnel.driver.command.command_type import ErrorCode
 from windtunnel.harness.artifact.huge_pages import avoid_huge_pages
 from windtunnel.harness.workload import options, publisher, saboteur, subscriber
-from windtunnel.harness.workload.archive import recorder, replayer, replicator
+from windtunnel.harness.workload.archive import archive_workload
 from windtunnel.harness.workload.stop import TIMEOUTS, GaveUp, Stop, Stopped, SubjectError
 
 SUBJECT_FAILED = 1
@@ -39,9 +39,9 @@ SCARCE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.ENOMEM, errno.EMFILE, errn
 RUNS = {
     "publisher": publisher.run,
     "subscriber": subscriber.run,
-    "recorder": recorder.run,
-    "replayer": replayer.run,
-    "replicator": replicator.run,
+    "recorder": archive_workload.run,
+    "replayer": archive_workload.run,
+    "replicator": archive_workload.run,
     "saboteur": saboteur.run,
 }
 

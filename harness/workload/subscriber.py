@@ -24,12 +24,13 @@ from windtunnel.harness.artifact.host.delivery import DELIVERY
 from windtunnel.harness.artifact.host.message_times import DELIVERY_TIME
 from windtunnel.harness.artifact.run_dir import SubscriberFiles
 from windtunnel.harness.scenario.schema.pace import UNLIMITED, PaceCase
-from windtunnel.harness.workload import overrun_guard
+from windtunnel.harness.workload import overrun_guard, routine
 from windtunnel.harness.workload.archive.merging import read_merged
 from windtunnel.harness.workload.options import FLIP_BYTE, Options
 from windtunnel.harness.workload.pacer import Pacer
 from windtunnel.harness.workload.progress import JOINED, Progress, print_line
 from windtunnel.harness.workload.rejoining import Parts, Rejoining
+from windtunnel.harness.workload.routine import Surroundings
 from windtunnel.harness.workload.stop import (
     GaveUp,
     Stop,
@@ -138,7 +139,7 @@ def run(options: Options, stop: Stop) -> None:
         application, tap = _open_files(closing, files, progress, traffic.consume, flips)
         try:
             if traffic.merges is not None:
-                read_merged(options, application, facts, progress, stop)
+                _read_merged(options, application, progress, facts, stop)
             elif traffic.rejoins:
                 sessions = options.case.sessions_of(traffic)
                 parts = Parts(application, tap, facts, sessions)
@@ -152,6 +153,20 @@ def run(options: Options, stop: Stop) -> None:
             facts.ended_ns = time.time_ns()
             facts.message_count = application.message_count
             facts.message_bytes = progress.count_bytes
+
+
+def _read_merged(
+    options: Options,
+    application: Application,
+    progress: Progress,
+    facts: SubscriberFacts,
+    stop: Stop,
+) -> None:
+    merging = read_merged(options, application, facts, Surroundings.of_process(options))
+    try:
+        routine.run(merging, stop, progress.report)
+    finally:
+        progress.report(last=True)
 
 
 def _read_one_image(

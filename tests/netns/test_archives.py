@@ -118,9 +118,10 @@ def test_a_full_disk_ends_only_the_recording(tmp_path):
     assert [(each.name, each.about) for each in wrong] == [(EQUAL, "long")]
 
 
-def test_another_driver_has_no_archive(tmp_path):
-    tested = pair("ours", "aeronmd:/bin/true", "netns", tmp_path / "store")
-    run = run_of(tmp_path, "record-under-loss", tested=tested)
-    verdict = judge(run.path)
-    assert verdict.outcome is Outcome.UNSUPPORTED
-    assert "has no archive, but the scenario has one on host b" in verdict.reason
+@pytest.mark.peer
+@pytest.mark.full
+def test_an_archive_runs_beside_the_c_driver(tmp_path):
+    tested = pair("pyaeron", "pyaeron", "netns", tmp_path / "store")
+    run = run_of(tmp_path, "replicate-over-bad-link", tested=tested)
+    assert_sound(run.path)
+    assert {each.outcome for each in findings(run).values()} == {Outcome.PASS}

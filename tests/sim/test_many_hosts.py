@@ -12,6 +12,7 @@ from windtunnel.harness.middlebox.engine.state import spread
 from windtunnel.harness.scenario.resolved.case import Case, HostCase, Payload
 from windtunnel.harness.scenario.resolved.link_case import LinkCase
 from windtunnel.harness.simulator.network.in_flight import ENVELOPE_LENGTH
+from windtunnel.harness.simulator.support import Unsupported
 from windtunnel.harness.simulator.world.event_log import DATAGRAMS
 from windtunnel.harness.simulator.world.turns import ManyHosts
 from windtunnel.harness.simulator.world.world import open_world
@@ -97,6 +98,46 @@ def test_each_datagram_is_delivered_to_its_address(tmp_path):
         assert network.between.ports[0].tolist() == [3, 1, 1, 0]
         assert network.between.ports[3].tolist() == [1, 0, 0, 0]
         assert network.between.engine.datagrams[:, 0].tolist() == [0, 0, 1, 0, 1, 0]
+
+
+@pytest.mark.parametrize("address", ["10.0.0.1", "127.0.0.1"])
+def test_a_datagram_to_an_own_address_stays_on_the_host(address, tmp_path):
+    with world(tmp_path) as network:
+        pub = network.hosts[0]
+        box = opened(pub, ADDRESSES["pub"])
+        other = opened(network.hosts[1], ADDRESSES["sub1"])
+        send(pub, box, address, b"to itself")
+        network.run_step(network.now_ns + MS, MS)
+        assert received(pub, box) == [(b"to itself", ADDRESSES["pub"], PORT)]
+        assert received(network.hosts[1], other) == []
+        # The middlebox sees nothing of it, and so do captures.
+        assert network.between.ports[0].tolist() == [0, 0, 0, 0]
+        assert network.between.events.state[DATAGRAMS] == 0
+
+
+def test_a_stream_of_localhost_stays_on_the_host(tmp_path):
+    channel = f"aeron:udp?endpoint=localhost:{PORT}|term-length=64k"
+    with world(tmp_path) as network:
+        client, found = network.hosts[0].connect().client, []
+        subscription = client.add_subscription(channel, 1_001)
+        publication = client.add_publication(channel, 1_001)
+        network.until(lambda: publication.is_connected, "a connection")
+        assert publication.offer(b"to itself") > 0
+        network.until(
+            lambda: subscription.poll(lambda payload, _: found.append(bytes(payload))), "a message"
+        )
+        assert found == [b"to itself"]
+        assert network.between.ports[0].tolist() == [0, 0, 0, 0]
+
+
+def test_a_call_that_waits_for_a_paused_driver_is_unsupported(tmp_path):
+    with world(tmp_path) as network:
+        host = network.hosts[0]
+        client = host.connect().client
+        host.pause_driver()
+        with pytest.raises(Unsupported, match="the driver of host pub while it is paused"):
+            client.add_subscription("aeron:ipc", 1_001)
+        host.resume_driver()
 
 
 def test_each_member_of_a_group_receives_a_datagram_once_with_its_source(tmp_path):

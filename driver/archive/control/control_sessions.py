@@ -92,18 +92,21 @@ class ControlSessions:
         """Add a request subscription. If an image becomes unavailable, its partial messages are
         discarded.
         """
+        client = self._context.client
         assembler = FragmentAssembler(self._on_message, REQUEST_LENGTH_MAX)
         while True:
             try:
-                subscription = self._context.client.add_subscription(
+                subscription = client.add_subscription(
                     channel, stream_id,
                     on_unavailable_image=(
                         lambda image: assembler.free_session_buffer(image.session_id)
                     ),
                 )  # fmt: skip
             except RegistrationError as error:
-                # The driver may still be closing the endpoint of the previous archive.
-                if error.code != DriverErrorCode.RESOURCE_TEMPORARILY_UNAVAILABLE:
+                # The driver may still be closing the endpoint of the previous archive. In the
+                # same thread it cannot go on while this one waits.
+                is_temporary = error.code == DriverErrorCode.RESOURCE_TEMPORARILY_UNAVAILABLE
+                if client.context.driver_agent_invoker is not None or not is_temporary:
                     raise
                 system.sleep_ns(RETRY_INTERVAL_NS)
             else:

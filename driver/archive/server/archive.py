@@ -110,6 +110,7 @@ class Archive:
             self.archive_id = settings.archive_id
         stack.callback(client.close)
         mark_file = MarkFile(settings.dir, self._mark_header(), clock, mark_directory)
+        self._mark_file = mark_file
         stack.callback(mark_file.close)
         require_unique(client, self.archive_id)
         errors = self._errors = ArchiveErrors(mark_file.error_log, clock)
@@ -254,6 +255,14 @@ class Archive:
     def failure(self) -> BaseException | None:
         """The exception that ended an agent, or None if no agent has failed."""
         return next((each.failure for each in self._threads if each.failure is not None), None)
+
+    def abandon(self) -> None:
+        """Leave the archive as if its process had been killed: its files stay as they are, its
+        client stays silent, and another archive may open the directory. For simulations in INVOKER
+        mode, which must not use the archive afterwards.
+        """
+        self._is_closed = True
+        self._mark_file.abandon()
 
     def close(self) -> None:
         """Stop the archive in an orderly way. Repeated calls have no effect."""

@@ -155,6 +155,11 @@ class MarkFile:
             os.close(self._lock)
             self.error_log = np.empty(0, dtype=np.uint8)
 
+    def abandon(self) -> None:
+        """Unlock the directory and change nothing else, as if the process had been killed."""
+        if self._mapping is not None:
+            os.close(self._lock)
+
     def _put_activity(self, timestamp_ms: int) -> None:
         if self._mapping is not None:
             put_i64_release(self._mapping.array, ACTIVITY_TIMESTAMP, timestamp_ms)

@@ -155,7 +155,7 @@ class CommandChannel:
                         self.require_open()
                 if taken is not None:
                     break
-                system.sleep_ns(RESPONSE_POLL_INTERVAL_NS)
+                self._let_driver_respond()
         except BaseException:
             with self.lock:
                 self.registrations.abandon(correlation_id)
@@ -163,3 +163,9 @@ class CommandChannel:
         if taken.error is not None:
             raise taken.error
         return taken.value
+
+    def _let_driver_respond(self) -> None:
+        if self._context.driver_agent_invoker is None:
+            system.sleep_ns(RESPONSE_POLL_INTERVAL_NS)
+        else:
+            self._context.driver_agent_invoker()

@@ -18,30 +18,20 @@ from windtunnel.harness.orchestrate.fidelity import NETNS
 from windtunnel.harness.orchestrate.lab import Unsupported
 from windtunnel.harness.orchestrate.labs import small_disk
 from windtunnel.harness.orchestrate.run.run_spec import RunSpec
-from windtunnel.harness.scenario.schema.archive import (
-    CONTROL_PORT,
-    REPLICATION_PORT,
-    RESPONSE_PORT,
-    Archive,
-)
+from windtunnel.harness.scenario.resolved.archive_variables import archive_variables
+from windtunnel.harness.scenario.schema.archive import Archive
 
 READY = "archive ready"
 """Prefix of the line that an archive prints when it accepts clients."""
 
 PROGRAM = ("-m", "windtunnel.driver.archive", "run")
-"""Interpreter arguments that start Windtunnel's archive. Other archives are not supported."""
+"""Interpreter arguments that start Windtunnel's archive, which works with any driver. Other
+archives are not supported."""
 
-_VARIABLES = {
+_THREADS = {
     # The threading mode is the same as the driver's, because hosts share one machine.
     "AERON_ARCHIVE_THREADING_MODE": "SHARED",
     "AERON_ARCHIVE_IDLE_STRATEGY": "sleep-ns",
-    "AERON_ARCHIVE_CONTROL_CHANNEL_ENABLED": "false",
-    # The timeouts are longer than Aeron's defaults, which a slow host can exceed.
-    "AERON_ARCHIVE_CONNECT_TIMEOUT": "30s",
-    "AERON_ARCHIVE_MESSAGE_TIMEOUT": "30s",
-    # An archive requires these channels even if it does not replicate.
-    "AERON_ARCHIVE_CONTROL_RESPONSE_CHANNEL": "aeron:udp?endpoint=localhost:0",
-    "AERON_ARCHIVE_REPLICATION_CHANNEL": "aeron:udp?endpoint=localhost:0",
 }
 
 
@@ -51,11 +41,6 @@ _PACED_NAKS = {"AERON_NAK_UNICAST_DELAY": "10us"}
 def require(spec: RunSpec) -> None:
     """Raise Unsupported if an archive of the scenario cannot be started."""
     for archive in spec.scenario.archives:
-        tested = spec.subject(archive.host)
-        if not tested.has_archive:
-            raise Unsupported(
-                f"{tested.name} has no archive, but the scenario has one on host {archive.host}"
-            )
         if archive.disk_bytes is not None and spec.fidelity != NETNS:
             text = f"the archive on host {archive.host} needs a disk of limited size"
             raise Unsupported(f"{text}, which fidelity {spec.fidelity} cannot provide")
@@ -71,19 +56,7 @@ def variables(archive: Archive, address: str = "") -> dict[str, str]:
     """Return an archive's environment variables. If an address is given, they include the archive's
     UDP channels.
     """
-    found = {**_VARIABLES, "AERON_ARCHIVE_SEGMENT_FILE_LENGTH": str(archive.segment_bytes)}
-    if archive.disk_bytes is not None:
-        # The archive must write until the disk is full.
-        found["AERON_ARCHIVE_LOW_STORAGE_SPACE_THRESHOLD"] = "0"
-    if address:
-        endpoint = f"aeron:udp?endpoint={address}"
-        found |= {
-            "AERON_ARCHIVE_CONTROL_CHANNEL_ENABLED": "true",
-            "AERON_ARCHIVE_CONTROL_CHANNEL": f"{endpoint}:{CONTROL_PORT}",
-            "AERON_ARCHIVE_CONTROL_RESPONSE_CHANNEL": f"{endpoint}:{RESPONSE_PORT}",
-            "AERON_ARCHIVE_REPLICATION_CHANNEL": f"{endpoint}:{REPLICATION_PORT}",
-        }
-    return found
+    return {**_THREADS, **archive_variables(archive, address)}
 
 
 def driver_variables(all_archives: Sequence[Archive], host: str) -> dict[str, str]:

@@ -87,9 +87,6 @@ class Subject:
     missing: str = ""
     """The reason why this machine cannot start the subject, or an empty string if it can."""
 
-    has_archive: bool = False
-    """Whether the subject includes Windtunnel's archive, which runs alongside the driver."""
-
     mutant: str = ""
     """Name of the mutant planted in the driver to test the judge, or an empty string."""
 
@@ -180,7 +177,6 @@ OURS = Subject(
         # The middlebox handles single datagrams, so segmentation offload must be off.
         "WINDTUNNEL_UDP_OFFLOAD": "false",
     },
-    has_archive=True,
 )
 
 OURS_WITH_OURS = Pair(OURS, OURS)

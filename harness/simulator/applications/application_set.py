@@ -1,8 +1,9 @@
-"""All drivers, publishers and subscribers of a simulated run, including those that were killed and
-their replacements.
+"""All programs of a simulated run, including those that were killed and their replacements.
 
 drivers       one per host, each with its sampler
-applications  subscribers, then publishers: one for each end of each stream
+archives      at most one per host
+applications  subscribers and recorders, then publishers, replayers and replicators: one for each
+              end of each stream
 exercises     one program for each, with clients on the first two hosts
 """
 
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from random import Random
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,19 +21,21 @@ from windtunnel.harness.artifact.run.manifest import ProcessExit
 from windtunnel.harness.artifact.run_dir import RunDir
 from windtunnel.harness.scenario.resolved.case import Case, TrafficCase
 from windtunnel.harness.scenario.resolved.cut import may_disconnect
+from windtunnel.harness.simulator.applications.archive_program import ArchiveProgram
 from windtunnel.harness.simulator.applications.programs import Application, DriverProgram, Program
 from windtunnel.harness.simulator.applications.publisher import Publisher
+from windtunnel.harness.simulator.applications.routines import MergingSubscriber, RoutineApplication
 from windtunnel.harness.simulator.applications.subscriber import Subscriber
 from windtunnel.harness.simulator.exercises.exercise import Exercise
 from windtunnel.harness.simulator.network.in_flight import NEVER
 from windtunnel.harness.simulator.sabotage import Sabotage
+from windtunnel.harness.simulator.world.host import Host
 from windtunnel.harness.simulator.world.world import SimulatedWorld
+from windtunnel.harness.workload.options import Options
 
 
 class ApplicationSet:
-    """The drivers, publishers and subscribers of one simulated run, including those that were
-    killed.
-    """
+    """The programs of one simulated run, including those that were killed."""
 
     def __init__(
         self,
@@ -47,29 +51,43 @@ class ApplicationSet:
         self.drivers = [
             DriverProgram(each, folder.host(each.name), clock_ns) for each in world.hosts
         ]
+        uses_udp = any(each.replicated for each in self._case.traffic)
+        self.archives = [
+            ArchiveProgram(
+                world.host(each.host), each, folder.host(each.host).archive,
+                Random(f"archive {self._case.seed} {each.host}"), clock_ns, uses_udp=uses_udp,
+            )
+            for each in self._case.archives
+        ]  # fmt: skip
         self.applications: list[Application] = []
         near, far = world.hosts[:2]
         self.exercises = [Exercise(name, near, far, clock_ns) for name in self._case.exercises]
-        self.stepping: Application | Exercise | None = None
-        """The application or exercise that is taking a step, if any."""
+        self.stepping: ArchiveProgram | Application | Exercise | None = None
+        """The archive, application or exercise that is taking a step, if any."""
 
     def add_subscribers(self) -> None:
-        """Add one subscriber for each stream and receiving host."""
+        """Add one subscriber for each stream and receiving host, and one recorder for each stream
+        that is recorded.
+        """
         for traffic in self._case.traffic:
             for name in traffic.subscribers:
                 end = traffic.between(traffic.from_host, name)
-                make = partial(self._subscriber, end)
+                make = partial(self._merging if end.merges else self._subscriber, end)
                 self.applications.append(Application(self._world.host(name), make))
+            self._add_routines("recorder", traffic)
 
     def add_publishers(self, payload: NDArray[np.uint8]) -> None:
-        """Add one publisher for each stream and sending host.
+        """Add one publisher for each stream and sending host, or a replayer if the stream is a
+        replay, and one replicator for each stream that is replicated.
 
         A stream's publishers start together.
         """
         self._payload = payload
         for traffic in self._case.traffic:
+            self._add_routines("replayer", traffic)
+            self._add_routines("replicator", traffic)
             peers: list[Publisher] = []
-            for name in traffic.publishers:
+            for name in traffic.ends("publisher"):
                 end = traffic.between(name, traffic.to_host)
                 make = partial(self._publisher, end)
                 application = Application(self._world.host(name), make)
@@ -89,6 +107,32 @@ class ApplicationSet:
             flips_byte=self._sabotage.flips_byte,
         )
 
+    def _add_routines(self, role: str, traffic: TrafficCase) -> None:
+        """Add what uses the archive of a host, with this role for a stream."""
+        for name in traffic.ends(role):
+            host = self._world.host(name)
+            make = partial(self._routine, self._options(role, traffic.at(name), host), host)
+            self.applications.append(Application(host, make))
+
+    def _routine(
+        self, options: Options, host: Host, connect: Callable[[], Aeron | None]
+    ) -> RoutineApplication:
+        return RoutineApplication(options, connect, host.clock, self._clock_ns)
+
+    def _merging(
+        self, traffic: TrafficCase, connect: Callable[[], Aeron | None]
+    ) -> MergingSubscriber:
+        host = self._world.host(traffic.to_host)
+        return MergingSubscriber(
+            self._options("subscriber", traffic, host), connect, host.clock, self._clock_ns,
+            flips_byte=self._sabotage.flips_byte,
+        )  # fmt: skip
+
+    def _options(self, role: str, traffic: TrafficCase, host: Host) -> Options:
+        """Return the options that the process of a workload would have."""
+        files = self._folder.host(host.name)
+        return Options(role, self._case, traffic, host.directory, files, sabotage="")
+
     def _publisher(self, traffic: TrafficCase, connect: Callable[[], Aeron | None]) -> Publisher:
         return Publisher(
             traffic,
@@ -105,7 +149,7 @@ class ApplicationSet:
 
     @property
     def living(self) -> list[Application]:
-        """Return the publishers and subscribers that have not been killed."""
+        """Return the applications that have not been killed."""
         return [each for each in self.applications if not each.is_killed]
 
     @property
@@ -114,18 +158,39 @@ class ApplicationSet:
         return [*self.living, *self.exercises]
 
     @property
+    def living_archives(self) -> list[ArchiveProgram]:
+        """Return the archives that have not been killed."""
+        return [each for each in self.archives if not each.is_killed]
+
+    @property
+    def have_failed(self) -> bool:
+        """Return whether an archive or an application has failed."""
+        archives = any(each.error for each in self.living_archives)
+        return archives or any(each.error for each in self.running)
+
+    @property
+    def errors(self) -> list[str]:
+        """Return the errors of all archives, applications and exercises, or empty texts."""
+        errors = [each.error for each in self.archives]
+        errors += [each.error for each in self.applications]
+        return errors + [each.error for each in self.exercises]
+
+    @property
     def subscribers(self) -> list[Subscriber]:
-        """Return the subscribers that have not been killed."""
+        """Return the subscribers that have not been killed, except those that merge."""
         return [each.work for each in self.living if isinstance(each.work, Subscriber)]
 
     @property
     def have_subscribed(self) -> bool:
-        """Return whether the drivers have acknowledged the subscriptions of all subscribers, or an
-        application has failed.
+        """Return whether the drivers have acknowledged the subscriptions of all subscribers and
+        the archives record, or a program has failed.
         """
-        if any(each.error for each in self.living):
+        if self.have_failed:
             return True
-        return all(each.is_subscribed for each in self.subscribers)
+        recorders = [each.work for each in self.living if each.role == "recorder"]
+        return all(each.is_subscribed for each in self.subscribers) and all(
+            each.is_ready for each in recorders if isinstance(each, RoutineApplication)
+        )
 
     def count_bytes(self, role: str) -> int:
         """Return the number of bytes in complete messages that the live programs with a role have
@@ -134,13 +199,13 @@ class ApplicationSet:
         return sum(each.work.count_bytes for each in self.living if each.role == role)
 
     def step(self) -> int:
-        """Run one step of every live publisher and subscriber, and take each counter sample that is
+        """Run one step of every live archive and application, and take each counter sample that is
         due.
 
         Returns the time of the next step that is needed even if nothing happens, or AT_ONCE.
         """
         next_ns = NEVER
-        for each in self.running:
+        for each in (*self.living_archives, *self.running):
             self.stepping = each
             next_ns = min(next_ns, each.step())
         self.stepping = None
@@ -152,7 +217,7 @@ class ApplicationSet:
 
     def on_host(self, host: str, roles: Sequence[str]) -> list[Program]:
         """Return the programs with these roles on a host that have not been killed."""
-        programs: list[Program] = [*self.drivers, *self.applications]
+        programs: list[Program] = [*self.drivers, *self.archives, *self.applications]
         return [
             each
             for each in programs
@@ -163,13 +228,17 @@ class ApplicationSet:
         """Start a new program in place of a killed one."""
         if isinstance(killed, DriverProgram):
             self.drivers.append(killed.successor())
+        elif isinstance(killed, ArchiveProgram):
+            self.archives.append(killed.successor())
         elif isinstance(killed, Application):
             self.applications.append(killed.successor())
 
     def close_applications(self) -> None:
-        """Write the files of all applications."""
+        """Write the files of all applications, then stop the archives."""
         for each in self.applications:
             each.close(self._folder.host(each.host.name))
+        for archive in self.archives:
+            archive.close()
 
     def close_samplers(self) -> None:
         """Write the counter samples of all drivers, including those that have ended."""
@@ -185,6 +254,6 @@ class ApplicationSet:
         if driver_error:
             for driver in self.drivers:
                 driver.error = driver_error
-        programs: list[Program] = [*self.drivers, *self.applications]
+        programs: list[Program] = [*self.drivers, *self.archives, *self.applications]
         exercises = [each.exit(log) for each in self.exercises]
         return [*(each.exit(log) for each in programs), *exercises]

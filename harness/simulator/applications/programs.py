@@ -19,6 +19,7 @@ from windtunnel.driver.command.command_type import ErrorCode
 from windtunnel.harness.artifact.run.manifest import ProcessExit
 from windtunnel.harness.artifact.run_dir import HostDir
 from windtunnel.harness.simulator.applications.publisher import Publisher
+from windtunnel.harness.simulator.applications.routines import MergingSubscriber, RoutineApplication
 from windtunnel.harness.simulator.applications.subscriber import Subscriber
 from windtunnel.harness.simulator.network.in_flight import NEVER
 from windtunnel.harness.simulator.output.counter_samples import CounterSamples
@@ -27,6 +28,8 @@ from windtunnel.harness.simulator.world.host import Host, HostClient
 from windtunnel.harness.simulator.world.virtual_time import AT_ONCE
 from windtunnel.harness.workload.stop import SubjectError, error_text
 
+ROLE_OF_FILES = {"replayer": "publisher", "replicator": "recorder"}
+"""Roles of applications that write files under another role's name, mapped to that role."""
 KILLED = -9
 """Exit code of a process killed by SIGKILL."""
 SUCCESSOR = "#"
@@ -34,7 +37,7 @@ SUCCESSOR = "#"
 
 
 class Program(Protocol):
-    """A driver, publisher or subscriber that runs on a simulated host."""
+    """A driver, an archive or an application that runs on a simulated host."""
 
     name: str
     role: str
@@ -111,12 +114,16 @@ class DriverProgram:
         return ProcessExit(self.name, self.role, code, not code, log, self.error)
 
 
-Make = Callable[[Callable[[], Aeron | None]], Publisher | Subscriber]
-"""Creates a publisher or subscriber, given a function that connects it to a running driver."""
+Work = Publisher | Subscriber | MergingSubscriber | RoutineApplication
+"""What an application does."""
+Make = Callable[[Callable[[], Aeron | None]], Work]
+"""Creates what an application does, given a function that connects it to a running driver."""
 
 
 class Application:
-    """A publisher or subscriber that behaves like a separate process, with its own client."""
+    """A publisher, a subscriber, or what uses an archive. It behaves like a separate process, with
+    its own client.
+    """
 
     def __init__(self, host: Host, make: Make, name: str = "") -> None:
         self.host = host
@@ -127,7 +134,8 @@ class Application:
         """The error that stopped the application, or empty."""
         self.work = make(self._connect)
         self.role = self.work.role
-        self.name = name or f"{host.name}/{self.role}-{self.work.traffic.id}"
+        what = ROLE_OF_FILES.get(self.role, self.role)
+        self.name = name or f"{host.name}/{what}-{self.work.traffic.id}"
 
     def _connect(self) -> Aeron | None:
         """Replace the client with a new one. Returns None if no driver is running."""
@@ -140,11 +148,11 @@ class Application:
 
     @property
     def is_done(self) -> bool:
-        """Return whether the application has published or read its whole stream."""
+        """Return whether the application has published, read or recorded its whole stream."""
         return self.work.is_done
 
     def step(self) -> int:
-        """Run the publisher or subscriber until it would block.
+        """Run the application until it would block.
 
         Returns the time of its next step, AT_ONCE, or NEVER if it waits for something to happen.
         Raises Unsupported if the driver reports NOT_SUPPORTED.

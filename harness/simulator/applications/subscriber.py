@@ -11,21 +11,17 @@ after an interruption (`rejoins`) is read in parts, by one client after another 
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import ExitStack
 
 from windtunnel.driver.client.aeron import Aeron
 from windtunnel.driver.client.image.image import Image
 from windtunnel.driver.client.subscription import Subscription
-from windtunnel.harness.artifact.host.application import SubscriberFacts
 from windtunnel.harness.artifact.run_dir import HostDir
 from windtunnel.harness.scenario.resolved.case import TrafficCase
+from windtunnel.harness.simulator.applications.subscriber_output import SubscriberOutput
 from windtunnel.harness.simulator.network.in_flight import NEVER
 from windtunnel.harness.simulator.world.virtual_time import AT_ONCE
-from windtunnel.harness.workload.progress import Progress
 from windtunnel.harness.workload.rejoining import Parts
 from windtunnel.harness.workload.stop import SubjectError
-from windtunnel.harness.workload.subscriber import BUFFER_BYTES, Application
-from windtunnel.harness.workload.tap import Tap
 
 
 class Subscriber:
@@ -51,38 +47,9 @@ class Subscriber:
         self.traffic = traffic
         self._connect = connect
         self._clock_ns = clock_ns
-        self._files = host.subscriber(traffic.id)
-        self._files.document.parent.mkdir(parents=True, exist_ok=True)
-        self._closing = ExitStack()
-        files = self._files
-        messages, index, times, frames = (
-            self._closing.enter_context(path.open("wb", buffering=BUFFER_BYTES))
-            for path in (files.messages, files.index, files.times, files.frames)
-        )
-        self._progress = Progress(traffic.total_bytes)
-        self._application = Application(
-            messages,
-            index,
-            self._progress,
-            traffic.consume,
-            clock_ns,
-            clock_ns,
-            times=times,
-            flip_byte=flips_byte,
-        )
-        self._tap = Tap(frames, traffic.total_bytes, clock_ns)
-        self._facts = SubscriberFacts(
-            session_id=0,
-            stream_id=traffic.stream_id,
-            join_position=0,
-            end_position=0,
-            eos_seen=False,
-            message_count=0,
-            message_bytes=0,
-            started_ns=clock_ns(),
-            ended_ns=0,
-            error=None,
-        )
+        self._output = SubscriberOutput(traffic, host, clock_ns, flips_byte=flips_byte)
+        self._application, self._tap = self._output.application, self._output.tap
+        self._facts, self._progress = self._output.facts, self._output.progress
         self._parts: Parts | None = None
         if traffic.rejoins:
             self._parts = Parts(self._application, self._tap, self._facts, sessions, clock_ns)
@@ -220,15 +187,10 @@ class Subscriber:
         """
         for each in self.subscriptions:
             each.close()
-        self._closing.close()
         facts = self._facts
         if self._parts is not None:
             self._parts.leave()
         elif self.images:
             facts.end_position = self.images[0].position
             facts.eos_seen = all(each.is_end_of_stream for each in self.images)
-        facts.message_count = self._application.message_count
-        facts.message_bytes = self._progress.count_bytes
-        facts.ended_ns = facts.ended_ns or self._clock_ns()
-        facts.error = error or None
-        facts.write(self._files.document)
+        self._output.close(error)

@@ -34,6 +34,7 @@ def cross(links: Links, between: Between, host: int, now_ns: int) -> int:
             between.scratch,
             between.state,
             between.ports,
+            between.lost,
             host,
             now_ns,
         )

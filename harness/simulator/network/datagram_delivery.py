@@ -1,7 +1,7 @@
 """Delivers datagrams from one host's mailbox to another's, or to all members of a multicast group.
 
     mailbox --depart--> engine --> outbox --send_out--> ports --> impairments --> wire
-                                                                         --land--> mailbox
+            `-- to the host's own mailboxes                              --land--> mailbox
 
 A datagram that impairments may corrupt carries a seal, a checksum of its bytes. The receiving host
 rejects the datagram if the seal does not match.
@@ -90,11 +90,12 @@ def depart(
     scratch: Any,
     state: Any,
     ports: Any,
+    lost: Any,
     host: int,
     now_ns: int,
 ) -> int:
     """Pass the datagrams that a host has sent to the middlebox, as long as the middlebox's outbox
-    has room.
+    has room. Those to the host itself are delivered at once.
 
     Returns: number of datagrams on all links; the caller empties the outbox and repeats until it
              is 0. A datagram that must still be sent on some of its links stays in `scratch`
@@ -119,6 +120,10 @@ def depart(
                 put_i32(buf, V4_ADDRESS, routes.addresses[host])
                 put_i32(buf, SOURCE_LENGTH, mailbox.local_length)
                 put_i32(buf, DESTINATION_LENGTH, name_length)
+                if star.is_own(routes, host, buf, DESTINATION):
+                    put_i32(buf, DESTINATION + V4_ADDRESS, routes.addresses[host])
+                    _deliver(links, audit, lost, buf, 0, length, host)
+                    continue
                 put_i64(buf, IDENTIFICATION, event_log.next_identification(events))
                 event_log.note_datagram(events, now_ns, host, SENT, buf, 0, length)
                 stream_audit.on_sent(audit, host, buf, ENVELOPE_LENGTH, length)

@@ -3,6 +3,7 @@
     a --> address of b      the link a->b
     a --> a group           every link of a, once each
     a --> a host without a link, or an unknown address: no link, counted separately
+    a --> its own address, or 127.0.0.1: stays on the host, as on its loopback interface
 
 Routes by the socket names in envelopes, as the relay routes packets. IPv4 only.
 """
@@ -23,6 +24,8 @@ NO_LINK = -1
 NOWHERE = -1
 """Returned instead of link bits if the address belongs to no host."""
 
+_LOOPBACK = 0x0100007F
+"""127.0.0.1 as stored in a socket name."""
 _GROUP = 0xE
 """The first four bits of a multicast address."""
 
@@ -54,6 +57,13 @@ def make_routes(case: Case) -> Routes:
 def is_group(name: Any, at: int) -> bool:
     """Return whether the socket address at offset `at` is a multicast address."""
     return bool(name[at + V4_ADDRESS] >> 4 == _GROUP)
+
+
+@kernel
+def is_own(routes: Routes, host: int, name: Any, at: int) -> bool:
+    """Return whether the socket address at offset `at` is one of a host's own addresses."""
+    address = get_i32(name, at + V4_ADDRESS)
+    return bool(address == routes.addresses[host] or address == _LOOPBACK)
 
 
 @kernel

@@ -24,7 +24,7 @@ from windtunnel.driver.channel.socket_address import (
     write_name,
 )
 from windtunnel.driver.media import link
-from windtunnel.driver.media.channel_sockets import FIRST_EPHEMERAL_PORT
+from windtunnel.driver.media.channel_sockets import FIRST_EPHEMERAL_PORT, LOOPBACK, as_sender
 from windtunnel.driver.media.link import Links
 from windtunnel.harness.simulator.real_driver.fast_calls import set_socket
 from windtunnel.harness.simulator.real_driver.fast_calls_kernels import DATAGRAM_BYTES_MAX
@@ -35,7 +35,7 @@ _BUFFER_BYTES = 212_992
 """Linux's default length of a socket buffer."""
 _PORT_MAX = 0xFFFF
 _NO_MAILBOX = (0, 0, 0, 0)
-_ANY, _LOOPBACK = "0.0.0.0", "127.0.0.1"  # compared, never bound
+_ANY = "0.0.0.0"  # compared, never bound
 
 
 @dataclass(eq=False)
@@ -92,7 +92,7 @@ class MemorySockets:
     def bind(self, descriptor: int, address: SocketAddress) -> int:
         found = self._sockets[descriptor]
         own = self._addresses[found.host]
-        if address.host not in (_ANY, _LOOPBACK, own) and not address.is_multicast:
+        if address.host not in (_ANY, LOOPBACK, own) and not address.is_multicast:
             return -errno.EADDRNOTAVAIL
         port = address.port or self._choose_port(found.host)
         shares = (socket.SOL_SOCKET, socket.SO_REUSEADDR) in found.options
@@ -112,10 +112,12 @@ class MemorySockets:
             if status < 0:
                 return status
         mailbox = self._links[found.host].mailboxes[found.mailbox]
-        mailbox.peer_length = write_name(mailbox.peer, peer)
+        own = SocketAddress(self._addresses[found.host], 0)
+        mailbox.peer_length = write_name(mailbox.peer, as_sender(peer, own))
         if peer is not None and found.bound is not None and found.bound.host == _ANY:
             # Linux chooses the address of the interface that leads to the peer.
-            found.bound = SocketAddress(self._addresses[found.host], found.bound.port)
+            source = peer if peer.host == LOOPBACK else own
+            found.bound = source.with_port(found.bound.port)
         return 0
 
     def join(self, descriptor: int, group: str) -> int:

@@ -87,12 +87,13 @@ class RealHost(Host):
         self.is_running = True
         self._has_fresh_heartbeat = True
 
-    def _refresh_heartbeat(self) -> None:
+    def invoke_driver(self) -> None:
+        self._require_running()
         with self._machine.running(self._index), self._parts.driver:
             self._real.do_work()
 
     def turn(self, *, is_requested: bool) -> bool:
-        now_ns = self._clock.now_ns()
+        now_ns = self.clock.now_ns()
         self._shell_ns = now_ns + self._shell_interval_ns
         if self.is_running:
             self._has_fresh_heartbeat = True
@@ -109,7 +110,7 @@ class RealHost(Host):
 
     def restart_driver(self) -> None:
         self._start()
-        self._shell_ns = self._clock.now_ns()
+        self._shell_ns = self.clock.now_ns()
 
     def close(self) -> None:
         """Close the clients, then the drivers, including killed drivers."""

@@ -8,7 +8,7 @@ The driver's directory is in memory and is removed with the host. The world prov
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -25,6 +25,7 @@ from windtunnel.driver.media_driver.context import INVOKER, KIB, MIB, Context
 from windtunnel.driver.media_driver.context import from_environment as driver_context
 from windtunnel.driver.media_driver.media_driver import MediaDriver
 from windtunnel.harness.scenario.schema.host_event import DEFAULT_TIMEOUTS, TimeoutsCase
+from windtunnel.harness.simulator.support import Unsupported
 from windtunnel.harness.simulator.world.host_memory import HostMemory
 from windtunnel.harness.simulator.world.host_socket import HostSocket
 from windtunnel.harness.simulator.world.running_part import HostParts
@@ -77,7 +78,7 @@ class Host:
         self.name = name
         self.address = address
         self.directory = directory
-        self._clock = clock
+        self.clock = clock
         self._parts = parts
         self._seed = seed
         self._shell_interval_ns = shell_interval_ns
@@ -99,7 +100,7 @@ class Host:
         with self._parts.driver:
             self.driver = MediaDriver(
                 self._context(),
-                clock=self._clock,
+                clock=self.clock,
                 sockets=LinkSockets(self._links, SocketAddress(self.address, 0)),
                 resolver=OneInterface(self.address),
                 links=self._links,
@@ -129,24 +130,31 @@ class Host:
 
     def now_ns(self) -> int:
         """Return the virtual time."""
-        return self._clock.now_ns()
+        return self.clock.now_ns()
 
-    def connect(self, **handlers: Callable[..., object]) -> HostClient:
-        """Create a client of the driver without blocking. The driver must be running.
+    def connect(self, **settings: Any) -> HostClient:
+        """Create a client of the driver, whose conductor the host invokes. The driver must be
+        running.
+        """
+        client = HostClient(self.open_client(**settings))
+        self._clients.append(client)
+        return client
 
-        `handlers` are settings of the client.
+    def open_client(self, **settings: Any) -> Aeron:
+        """Create a client of the driver, which the caller invokes. The driver must be running.
+
+        Time stands still while a call of the client waits for the driver.
         """
         assert self.is_running, f"the driver of {self.name} is paused or dead"
         if not self._has_fresh_heartbeat:
             # A client rejects a driver with a stale heartbeat and would wait for a fresh one.
-            self._refresh_heartbeat()
+            self.invoke_driver()
             self._has_fresh_heartbeat = True
         context = client_context(
-            self._variables, dir=self.directory, error_handler=self.errors.append, **handlers
-        )
-        client = HostClient(Aeron(context=context, clock=self._clock, invoked=True))
-        self._clients.append(client)
-        return client
+            self._variables, dir=self.directory, error_handler=self.errors.append,
+            driver_agent_invoker=self.invoke_driver, **settings,
+        )  # fmt: skip
+        return Aeron(context=context, clock=self.clock, invoked=True)
 
     def drop_client(self, client: HostClient) -> None:
         """Remove a client without closing it."""
@@ -167,7 +175,7 @@ class Host:
 
         Returns whether any was due.
         """
-        now_ns = self._clock.now_ns()
+        now_ns = self.clock.now_ns()
         work_count, is_due = 0, is_requested or now_ns >= self._shell_ns
         if is_due:
             self._shell_ns = now_ns + self._shell_interval_ns
@@ -181,16 +189,26 @@ class Host:
             return True
         return is_due
 
-    def _refresh_heartbeat(self) -> None:
-        """Make the driver update its heartbeat in the CnC file."""
+    def invoke_driver(self) -> None:
+        """Run a duty cycle of the driver's conductor: it updates its heartbeat in the CnC file and
+        executes commands. Raises Unsupported if the driver is paused or dead.
+        """
+        self._require_running()
         with self._parts.driver:
-            self.driver.conductor.do_work(self._clock.now_ns())
+            self.driver.conductor.do_work(self.clock.now_ns())
 
     def _invoke_clients(self) -> None:
         with self._parts.client:
             for client in self._clients:
                 if not client.is_paused:
                     client.client.invoke()
+
+    def _require_running(self) -> None:
+        if not self.is_running:
+            raise Unsupported(
+                f"sim does not support a call that waits for the driver of host {self.name} while "
+                "it is paused or dead"
+            )
 
     def pause_driver(self) -> None:
         """Pause the driver. Arriving datagrams wait in its sockets."""
@@ -209,7 +227,7 @@ class Host:
         """Start a new driver in the killed driver's directory."""
         self._seed = Random(self._seed).getrandbits(63)
         self._start()
-        self._shell_ns = self._clock.now_ns()
+        self._shell_ns = self.clock.now_ns()
 
     def close(self) -> None:
         """Close the clients, then the driver."""

@@ -7,10 +7,10 @@ A simulated world has no name server and does not use the interfaces of the mach
 from __future__ import annotations
 
 from windtunnel.driver.channel.resolver import NetworkInterface, UnknownHostError
+from windtunnel.driver.media.channel_sockets import LOOPBACK
 from windtunnel.driver.media.name_resolver import numeric_address
 
 LOCALHOST = "localhost"
-LOOPBACK = "127.0.0.1"
 
 
 class OneInterface:

@@ -72,9 +72,9 @@ def readings(evidence: Evidence, case: Case) -> list[Reading]:
 def _reading(evidence: Evidence, case: Case, flow: TrafficCase) -> Reading:
     planned, delivered = evidence.planned(flow), evidence.delivered(flow)
     values: dict[str, Any] = {}
-    publisher = evidence.publisher(flow)
-    if not isinstance(publisher, Missing) and len(flow.publishers) == 1:
-        values["published_messages"] = publisher.message_count
+    published = _published_messages(evidence, flow)
+    if published is not None:
+        values["published_messages"] = published
     if not isinstance(planned, Missing):
         least_ns = flow.pace.least_ns(flow.total_bytes)
         if least_ns > 0:
@@ -101,6 +101,20 @@ def _reading(evidence: Evidence, case: Case, flow: TrafficCase) -> Reading:
         unknown=unknown,
         **times,
     )
+
+
+def _published_messages(evidence: Evidence, flow: TrafficCase) -> int | None:
+    """Return the number of published messages, or None if it is not known. That of a replay, which
+    knows only positions, is the number of messages that it has sent to their end.
+    """
+    publisher, planned = evidence.publisher(flow), evidence.planned(flow)
+    if isinstance(publisher, Missing) or len(flow.publishers) > 1:
+        return None
+    if not flow.replays:
+        return publisher.message_count
+    if isinstance(planned, Missing):
+        return None
+    return int((planned.log.message_ends <= publisher.end_position).sum())
 
 
 def _window_limit(

@@ -9,21 +9,24 @@ reads from the start of the recording to the end of the live stream. There is no
 merge has only one subscription.
 """
 
-import time
-
-from windtunnel.driver.archive.client import AeronArchive, ArchiveError, ReplayMerge
+from windtunnel.driver.archive.client import ArchiveError, ReplayMerge
 from windtunnel.driver.archive.protocol.responses import RecordingDescriptor
-from windtunnel.driver.client.aeron import Aeron
 from windtunnel.driver.client.image.image import Image
 from windtunnel.harness.artifact.host.application import SubscriberFacts
 from windtunnel.harness.scenario.schema.merge import MergeCase
-from windtunnel.harness.workload.archive.archive_session import LOOK_S, context, wait_for_recording
+from windtunnel.harness.workload.archive.archive_session import (
+    LOOK_NS,
+    SteppedArchive,
+    connect,
+    context,
+    first_recording,
+)
 from windtunnel.harness.workload.options import Options
-from windtunnel.harness.workload.progress import Progress, print_line
 from windtunnel.harness.workload.rejoining import Reader
-from windtunnel.harness.workload.stop import GaveUp, Stop
+from windtunnel.harness.workload.routine import Routine, Surroundings, connected
+from windtunnel.harness.workload.stop import GaveUp
 
-IDLE_S = 0.0001
+IDLE_NS = 100_000
 REPLAY_DESTINATION = "aeron:udp?endpoint=localhost:0"
 """Destination of the replay, on the same host as the archive."""
 PROGRESS_TIMEOUT_NS = 20_000_000_000
@@ -33,17 +36,13 @@ PROGRESS_TIMEOUT_NS = 20_000_000_000
 class Merging:
     """Reads one stream with a ReplayMerge."""
 
-    def __init__(
-        self, application: Reader, facts: SubscriberFacts, progress: Progress, stop: Stop
-    ) -> None:
+    def __init__(self, application: Reader, facts: SubscriberFacts) -> None:
         self._application = application
         self._facts = facts
-        self._progress = progress
-        self._stop = stop
 
-    def read(self, merge: ReplayMerge) -> None:
-        """Read until the live stream ends. Raises GaveUp if the image is closed early, ArchiveError
-        if the merge fails, or Stopped if a stop signal arrives.
+    def read(self, merge: ReplayMerge) -> Routine[None]:
+        """Read until the live stream ends. Raises GaveUp if the image is closed early, and
+        ArchiveError if the merge fails.
         """
         facts = self._facts
         while True:
@@ -60,10 +59,7 @@ class Merging:
                     return
                 work_count += fragments
                 self._require_open(image)
-            self._progress.report()
-            self._stop.check()
-            if not work_count:
-                time.sleep(IDLE_S)
+            yield 0 if work_count else IDLE_NS
 
     @staticmethod
     def _do_work(merge: ReplayMerge) -> int:
@@ -84,22 +80,22 @@ class Merging:
 
 
 def read_merged(
-    options: Options, application: Reader, facts: SubscriberFacts, progress: Progress, stop: Stop
-) -> None:
+    options: Options, application: Reader, facts: SubscriberFacts, surroundings: Surroundings
+) -> Routine[None]:
     """Wait for a recording, then merge it with the live stream and read to the end."""
     traffic, merges = options.traffic, options.traffic.merges
     assert merges is not None
-    print_line("ready")
+    surroundings.on_ready()
     with (
-        Aeron(options.aeron_dir) as aeron,
-        AeronArchive.connect(aeron, context(options)) as archive,
+        (yield from connected(surroundings)) as aeron,
+        (yield from connect(aeron, context(options), surroundings.clock)) as archive,
     ):
-        recording = _wait_for_recording(archive, traffic.stream_id, merges, stop)
+        recording = yield from _long_recording(archive, traffic.stream_id, merges)
         session_id = recording.session_id
         channel = f"aeron:udp?control-mode=manual|session-id={session_id}"
         with aeron.add_subscription(channel, traffic.stream_id) as subscription:
             facts.session_id, facts.join_position = session_id, recording.start_position
-            facts.started_ns = time.time_ns()
+            facts.started_ns = surroundings.epoch_ns()
             merge = ReplayMerge(
                 subscription,
                 archive,
@@ -111,20 +107,18 @@ def read_merged(
                 progress_timeout_ns=PROGRESS_TIMEOUT_NS,
             )
             try:
-                Merging(application, facts, progress, stop).read(merge)
+                yield from Merging(application, facts).read(merge)
             finally:
-                progress.report(last=True)
                 merge.close()
 
 
-def _wait_for_recording(
-    archive: AeronArchive, stream_id: int, merges: MergeCase, stop: Stop
-) -> RecordingDescriptor:
+def _long_recording(
+    archive: SteppedArchive, stream_id: int, merges: MergeCase
+) -> Routine[RecordingDescriptor]:
     """Wait until a stream's first recording is long enough, and return it."""
-    found = wait_for_recording(archive, stream_id, stop)
+    found = yield from first_recording(archive, stream_id)
     while True:
-        stop.check()
-        position = archive.max_recorded_position(found.recording_id)
+        position = yield from archive.max_recorded_position(found.recording_id)
         if position - found.start_position >= merges.after_bytes:
             return found
-        time.sleep(LOOK_S)
+        yield LOOK_NS

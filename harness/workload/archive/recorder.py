@@ -10,28 +10,26 @@ the recorder waits for its replacement and requests the recording again. The rec
 contains what the archive reported. The judge reads the recording's files.
 """
 
-import time
 from dataclasses import replace
 
-from windtunnel.driver.archive.client import AeronArchive, ArchiveError, ArchiveTimeoutError
+from windtunnel.driver.archive.client import ArchiveError, ArchiveTimeoutError
 from windtunnel.driver.archive.protocol.codes import NULL_VALUE, ErrorCode, SourceLocation
 from windtunnel.driver.archive.protocol.responses import RecordingDescriptor
 from windtunnel.driver.base.errors import DriverError
-from windtunnel.driver.client.aeron import Aeron
 from windtunnel.harness.artifact.host.recording import Recorded, RecorderFacts
 from windtunnel.harness.workload.archive.archive_session import (
     ANSWER_NS,
-    LOOK_S,
+    LOOK_NS,
     NOT_STOPPED,
     RECORDINGS_MAX,
+    SteppedArchive,
+    connect,
     context,
 )
-from windtunnel.harness.workload.archive.document import write_at_end
 from windtunnel.harness.workload.options import Options
-from windtunnel.harness.workload.progress import print_line
-from windtunnel.harness.workload.stop import Stop
+from windtunnel.harness.workload.routine import Routine, Surroundings, connected
 
-RETRY_S = 0.1
+RETRY_NS = 100_000_000
 
 
 class Recorder:
@@ -61,17 +59,19 @@ class Recorder:
             for _, each in sorted(self._found.items())
         ]
 
-    def begin(self, archive: AeronArchive, channel: str, location: SourceLocation) -> None:
+    def begin(
+        self, archive: SteppedArchive, channel: str, location: SourceLocation
+    ) -> Routine[None]:
         """Ask the archive to record the next image of the stream, unless this archive has already
         been asked.
         """
         if archive.archive_id == self._requested_from != NULL_VALUE:
             # Only the session was lost. The recording continues, or has stopped by now.
             return
-        self._list(archive)
+        yield from self._list(archive)
         before = frozenset(self._found)
         try:
-            archive.start_recording(channel, self._stream_id, location, auto_stop=True)
+            yield from archive.start_recording(channel, self._stream_id, location, auto_stop=True)
         except ArchiveError as error:
             if error.code != ErrorCode.ACTIVE_SUBSCRIPTION:
                 raise
@@ -79,66 +79,61 @@ class Recorder:
             self._before = before
         self._requested_from = archive.archive_id
 
-    def look(self, archive: AeronArchive) -> bool:
+    def look(self, archive: SteppedArchive) -> Routine[bool]:
         """Poll all recordings. Returns whether the last requested recording has stopped."""
-        self._list(archive)
+        yield from self._list(archive)
         running = [each for each in self._found.values() if each.stop_position == NOT_STOPPED]
         for each in running:
-            position = archive.recording_position(each.recording_id)
+            position = yield from archive.recording_position(each.recording_id)
             # A recording that has stopped since has no recorded position.
             if position != NOT_STOPPED:
                 self._reported[each.recording_id] = position
         own = self._found.keys() - self._before
         return bool(own) and not running
 
-    def _list(self, archive: AeronArchive) -> None:
+    def _list(self, archive: SteppedArchive) -> Routine[None]:
         def note(found: RecordingDescriptor) -> None:
             self._found[found.recording_id] = found
 
-        archive.list_recordings_for_uri(0, RECORDINGS_MAX, "", self._stream_id, note)
+        yield from archive.list_recordings_for_uri(0, RECORDINGS_MAX, "", self._stream_id, note)
 
 
-def run(options: Options, stop: Stop) -> None:
-    """Have the archive record a stream to its end, and write the recorder's result file."""
-    traffic, files = options.traffic, options.files.recorder(options.traffic.id)
-    facts = RecorderFacts(traffic.stream_id, time.time_ns(), 0, None)
-    recorder = Recorder(traffic.stream_id)
-    with write_at_end(facts, files.document):
-        try:
-            _follow(options, recorder, stop)
-        finally:
-            facts.recordings = recorder.recordings
+def record(options: Options, facts: RecorderFacts, surroundings: Surroundings) -> Routine[None]:
+    """Have the archive record a stream to its end."""
+    recorder = Recorder(options.traffic.stream_id)
+    try:
+        yield from _follow(options, recorder, surroundings)
+    finally:
+        facts.recordings = recorder.recordings
 
 
-def _follow(options: Options, recorder: Recorder, stop: Stop) -> None:
+def _follow(options: Options, recorder: Recorder, surroundings: Surroundings) -> Routine[None]:
     """Poll the archive until the recording has stopped, and reconnect after each failure."""
     was_ready = False
-    archive_context = context(options)
-    connect_until_ns = time.monotonic_ns() + archive_context.message_timeout_ns
+    settings, clock = context(options), surroundings.clock
+    connect_until_ns = clock.now_ns() + settings.message_timeout_ns
     if any(each.kills_archive for each in options.case.events):
-        archive_context = replace(archive_context, message_timeout_ns=ANSWER_NS)
+        settings = replace(settings, message_timeout_ns=ANSWER_NS)
     while True:
-        stop.check()
         try:
             with (
-                Aeron(options.aeron_dir) as aeron,
-                AeronArchive.connect(aeron, archive_context) as archive,
+                (yield from connected(surroundings)) as aeron,
+                (yield from connect(aeron, settings, clock)) as archive,
             ):
-                recorder.begin(archive, *_source(options))
+                yield from recorder.begin(archive, *_source(options))
                 if not was_ready:
                     was_ready = True
-                    print_line("ready")
-                while not recorder.look(archive):
-                    stop.check()
-                    time.sleep(LOOK_S)
+                    surroundings.on_ready()
+                while not (yield from recorder.look(archive)):
+                    yield LOOK_NS
                 return
         except DriverError as error:
             # An archive that responded before and does not now is dead, or not running again yet.
             is_slow = isinstance(error, ArchiveTimeoutError)
-            may_begin = is_slow and time.monotonic_ns() < connect_until_ns
+            may_begin = is_slow and clock.now_ns() < connect_until_ns
             if not was_ready and not may_begin:
                 raise
-            time.sleep(RETRY_S)
+        yield RETRY_NS
 
 
 def _source(options: Options) -> tuple[str, SourceLocation]:

@@ -8,23 +8,23 @@ document has a publisher's format, so the same checks apply to the replay.
 """
 
 import struct
-import time
 
-from windtunnel.driver.archive.client import AeronArchive, session_id_of
+from windtunnel.driver.archive.client import session_id_of
 from windtunnel.driver.archive.protocol.responses import RecordingDescriptor
 from windtunnel.driver.client.aeron import Aeron
 from windtunnel.harness.artifact.host.application import PublisherFacts
 from windtunnel.harness.dissect.driver_files.counter_key import SENDER_POSITION
 from windtunnel.harness.workload.archive.archive_session import (
-    LOOK_S,
+    LOOK_NS,
     NOT_STOPPED,
+    SteppedArchive,
+    connect,
     context,
-    wait_for_recording,
+    first_recording,
 )
-from windtunnel.harness.workload.archive.document import write_at_end
 from windtunnel.harness.workload.options import Options
-from windtunnel.harness.workload.publisher_facts import begin_facts
-from windtunnel.harness.workload.stop import GaveUp, Stop
+from windtunnel.harness.workload.routine import Routine, Surroundings, connected
+from windtunnel.harness.workload.stop import GaveUp
 
 _SESSION_AND_STREAM = struct.Struct("<ii")
 _KEY_AT = 8
@@ -32,25 +32,25 @@ _KEY_AT = 8
 NOT_SENT = -1
 
 
-def run(options: Options, stop: Stop) -> None:
-    """Have the archive replay a recording to its end. Writes a publisher's result file, even on
-    failure.
-    """
-    traffic, files = options.traffic, options.files.publisher(options.traffic.id)
-    facts = begin_facts(traffic, time.time_ns())
+def replay(options: Options, facts: PublisherFacts, surroundings: Surroundings) -> Routine[None]:
+    """Have the archive replay a recording to its end."""
+    traffic, clock = options.traffic, surroundings.clock
     with (
-        write_at_end(facts, files.document),
-        Aeron(options.aeron_dir) as aeron,
-        AeronArchive.connect(aeron, context(options)) as archive,
+        (yield from connected(surroundings)) as aeron,
+        (yield from connect(aeron, context(options), clock)) as archive,
     ):
         recorded = options.case.traffic_by_id(traffic.replays)
-        recording = wait_for_recording(archive, recorded.stream_id, stop)
-        replay = archive.start_replay(recording.recording_id, traffic.channel, traffic.stream_id)
-        note_replay(facts, recording, session_id_of(replay))
-        _follow(aeron, archive, recording.recording_id, facts, stop)
+        recording = yield from first_recording(archive, recorded.stream_id)
+        replay_id = yield from archive.start_replay(
+            recording.recording_id, traffic.channel, traffic.stream_id
+        )
+        note_replay(facts, recording, session_id_of(replay_id), surroundings.epoch_ns())
+        yield from _follow(aeron, archive, recording.recording_id, facts)
 
 
-def note_replay(facts: PublisherFacts, recording: RecordingDescriptor, session_id: int) -> None:
+def note_replay(
+    facts: PublisherFacts, recording: RecordingDescriptor, session_id: int, started_ns: int
+) -> None:
     """Copy a replay's session id and its recording's parameters to the facts for the result
     file.
     """
@@ -59,7 +59,7 @@ def note_replay(facts: PublisherFacts, recording: RecordingDescriptor, session_i
     facts.term_length = recording.term_buffer_length
     facts.mtu = recording.mtu_length
     facts.start_position = facts.end_position = recording.start_position
-    facts.started_ns = time.time_ns()
+    facts.started_ns = started_ns
 
 
 def sent_position(aeron: Aeron, session_id: int, stream_id: int) -> int:
@@ -75,20 +75,15 @@ def sent_position(aeron: Aeron, session_id: int, stream_id: int) -> int:
 
 
 def _follow(
-    aeron: Aeron,
-    archive: AeronArchive,
-    recording_id: int,
-    facts: PublisherFacts,
-    stop: Stop,
-) -> None:
-    """Wait until the whole recording has been sent. Raises GaveUp if the replay ends early,
-    ArchiveError if the archive fails, or Stopped if a stop signal arrives.
+    aeron: Aeron, archive: SteppedArchive, recording_id: int, facts: PublisherFacts
+) -> Routine[None]:
+    """Wait until the whole recording has been sent. Raises GaveUp if the replay ends early, and
+    ArchiveError if the archive fails.
     """
     was_sending = False
     while True:
-        stop.check()
         # The stop position is read first, because a stopped recording does not grow.
-        end = archive.stop_position(recording_id)
+        end = yield from archive.stop_position(recording_id)
         position = sent_position(aeron, facts.session_id, facts.stream_id)
         if position != NOT_SENT:
             was_sending, facts.end_position = True, position
@@ -98,4 +93,4 @@ def _follow(
         if end != NOT_STOPPED and facts.end_position >= end:
             return
         archive.check_for_error_response()
-        time.sleep(LOOK_S)
+        yield LOOK_NS

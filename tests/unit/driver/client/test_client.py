@@ -297,3 +297,15 @@ def test_a_client_is_protected_from_lost_pages_before_it_maps_a_file(tmp_path, m
     with pytest.raises(AttributeError):
         Aeron(context=ClientContext(dir=tmp_path))
     assert calls == ["install", "connect"]
+
+
+def test_a_client_in_the_thread_of_its_driver_invokes_it_instead_of_sleeping(tmp_path, monkeypatch):
+    with lab(tmp_path / "aeron") as opened:
+        opened.turn()
+        monkeypatch.setattr(system, "sleep_ns", lambda ns: pytest.fail(f"slept {ns} ns"))
+        context = ClientContext(dir=tmp_path / "aeron", driver_agent_invoker=opened.turn)
+        with Aeron(context=context, clock=opened.clock, invoked=True) as client:
+            subscription = client.add_subscription(CHANNEL, STREAM)
+            assert subscription.registration_id > 0
+            with pytest.raises(RegistrationError):
+                client.add_publication(BAD_CHANNEL, STREAM)

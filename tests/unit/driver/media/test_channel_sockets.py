@@ -252,6 +252,21 @@ def test_simulated_sockets_show_the_address_to_which_they_are_bound():
         opened.close()
 
 
+def test_loopback_stands_for_the_address_of_a_simulated_host():
+    links, (one, _) = open_hosts()
+    subscription = one.open_subscription(channel_of("endpoint=127.0.0.1:40123"))
+    publication = one.open_publication(channel_of("endpoint=127.0.0.1:40123"))
+    # As with real sockets, both show the loopback address.
+    assert subscription.local == SocketAddress("127.0.0.1", 40_123)
+    assert publication.frames.local == SocketAddress("127.0.0.1", 49_152)
+    boxes = [links.mailboxes[index] for index in (0, 1)]
+    own, sender = (SocketAddress("10.0.0.1", port) for port in (40_123, 49_152))
+    assert [read_name(each.local, each.local_length) for each in boxes] == [own, sender]
+    assert read_name(boxes[1].peer, boxes[1].peer_length) == own
+    publication.frames.reconnect(SocketAddress("127.0.0.1", 5))
+    assert read_name(boxes[1].peer, boxes[1].peer_length) == own.with_port(5)
+
+
 def test_simulated_hosts_reject_the_same_channels_as_real_ones():
     _links, (one, two) = open_hosts()
     first = one.open_subscription(channel_of("endpoint=10.0.0.1:40123"))

@@ -11,7 +11,7 @@ from tests.unit.driver.archive.server.own_stream import FRAME, IPC, STREAM, Read
 from tests.unit.driver.archive.storage import own_recording
 from tests.unit.driver.client.invoked_client import world
 from windtunnel.driver.archive.conductor.archive_conductor import ArchiveFailure
-from windtunnel.driver.archive.protocol.codes import RecordingSignal
+from windtunnel.driver.archive.protocol.codes import NULL_VALUE, RecordingSignal
 from windtunnel.driver.archive.protocol.requests import ArchiveIdRequest
 from windtunnel.driver.archive.server.archive import Archive
 from windtunnel.driver.archive.storage import mark_file
@@ -101,6 +101,20 @@ def test_a_cleanly_closed_archive_restarts_at_once(env, client):
     assert env.connect_client(response_stream=21).request(ArchiveIdRequest) == Ok(77)
     with Catalog(env.directory) as catalog:
         assert catalog.descriptor(0).stop_position == end
+
+
+def test_an_abandoned_archive_is_like_a_killed_one(env, client):
+    live = client.live_recording(5)
+    env.archive.abandon()
+    env.archive.close()
+    with Catalog(env.directory) as catalog:
+        assert catalog.descriptor(0).stop_position == NULL_VALUE
+    with pytest.raises(ActiveArchiveError, match=r"was active \d+ ms ago"):
+        env.beside("archive", archive_id=9, local_control_stream_id=110)
+    env.world.both(21, 500_000_000)  # Nothing invokes the archive.
+    env.beside("archive", archive_id=9, local_control_stream_id=110)
+    with Catalog(env.directory) as catalog:
+        assert catalog.descriptor(0).stop_position == live.end
 
 
 def test_two_archives_share_neither_a_directory_nor_an_id(env):

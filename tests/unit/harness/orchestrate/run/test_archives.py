@@ -9,7 +9,6 @@ from windtunnel.driver.media_driver.context import from_environment
 from windtunnel.harness.orchestrate.lab import Unsupported
 from windtunnel.harness.orchestrate.processes import fork_server_client
 from windtunnel.harness.orchestrate.run import archives
-from windtunnel.harness.orchestrate.subjects.subject import OURS, Subject
 from windtunnel.harness.scenario.schema.archive import (
     CONTROL_PORT,
     REPLICATION_PORT,
@@ -18,11 +17,6 @@ from windtunnel.harness.scenario.schema.archive import (
 )
 
 ARCHIVE = Archive(host="b", segment="256KiB")
-
-
-def order_for(subject):
-    scenario = SimpleNamespace(archives=(ARCHIVE,))
-    return SimpleNamespace(scenario=scenario, subject=lambda host: subject)
 
 
 def test_the_arguments_start_our_archive_from_the_subjects_fork_server():
@@ -70,7 +64,7 @@ def test_a_small_disk_is_filled_and_not_refused(tmp_path):
 @pytest.mark.parametrize("fidelity", ["compose", "sim"])
 def test_a_small_disk_is_for_namespaces(fidelity):
     small = SimpleNamespace(archives=(Archive(host="b", segment="1MiB", disk="16MiB"),))
-    spec = SimpleNamespace(scenario=small, subject=lambda host: OURS, fidelity=fidelity)
+    spec = SimpleNamespace(scenario=small, fidelity=fidelity)
     with pytest.raises(Unsupported, match=f"fidelity {fidelity} cannot provide"):
         archives.require(spec)
     spec.fidelity = "netns"
@@ -88,11 +82,3 @@ def test_an_archive_in_a_replication_is_reachable_from_other_hosts(tmp_path):
 def test_an_archive_has_its_own_ready_line():
     assert archives.is_ready_line("archive ready pid=1 id=2 dir=/d aeron-dir=/a")
     assert not archives.is_ready_line("ready")
-
-
-def test_a_driver_without_an_archive_is_unsupported():
-    archives.require(order_for(OURS))
-    with pytest.raises(
-        Unsupported, match="pyaeron has no archive, but the scenario has one on host b"
-    ):
-        archives.require(order_for(Subject("pyaeron", ("{python}",))))

@@ -17,11 +17,6 @@ def test_our_driver_and_workloads():
     ]
 
 
-def test_only_our_driver_has_an_archive():
-    assert OURS.has_archive
-    assert not Subject("it", ("{python}",)).has_archive
-
-
 def test_the_relay():
     assert subject.relay_command("py", case="c", interfaces=("l", "r"), out="o") == [
         *("py", "-m", "windtunnel.harness.middlebox"),

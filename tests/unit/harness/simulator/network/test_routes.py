@@ -10,6 +10,7 @@ from windtunnel.harness.simulator.network.routes import (
     NOWHERE,
     first_way,
     is_group,
+    is_own,
     make_routes,
     ways,
 )
@@ -58,6 +59,15 @@ def test_an_unknown_address_has_no_route(address):
     _, routes = star()
     assert not is_group(name(address), AT)
     assert ways(routes, 0, name(address), AT) == NOWHERE
+
+
+@pytest.mark.parametrize(
+    ("address", "is_its_own"),
+    [("10.0.0.1", True), ("127.0.0.1", True), ("10.0.0.2", False), ("224.0.0.1", False)],
+)
+def test_a_host_has_its_address_and_loopback(address, is_its_own):
+    _, routes = star()
+    assert is_own(routes, 0, name(address), AT) == is_its_own
 
 
 def test_two_hosts_have_one_link():

@@ -62,6 +62,18 @@ def test_a_connected_socket_has_the_address_of_the_host(sockets):
     assert sockets.local(one) == SocketAddress(OWN, port)
 
 
+def test_loopback_is_an_address_of_the_host(sockets):
+    own = opened(sockets, "127.0.0.1", 4_000)
+    assert sockets.local(own) == SocketAddress("127.0.0.1", 4_000)
+    assert sockets.connect(own, SocketAddress("127.0.0.1", 77)) == 0
+    # Datagrams of the host to itself have its other address as their source.
+    assert deliver(sockets, SocketAddress(OWN, 77), b"peer") == 4
+    assert deliver(sockets, SocketAddress(PEER, 77), b"other") == link.NOT_FOR_US
+    free = opened(sockets, "0.0.0.0", 0)
+    assert sockets.connect(free, SocketAddress("127.0.0.1", 78)) == 0
+    assert sockets.local(free).host == "127.0.0.1"
+
+
 def test_sends_to_a_peer_or_the_connected_one(sockets):
     one = opened(sockets)
     sockets.buffer[:3] = (1, 2, 3)

@@ -5,13 +5,13 @@ from types import SimpleNamespace
 import pytest
 
 from tests.unit.driver.archive.storage import own_recording as own
+from tests.unit.harness.workload.routines import answering, finish
 from windtunnel.driver.archive.client import ArchiveError
 from windtunnel.harness.artifact.host.application import SubscriberFacts
 from windtunnel.harness.scenario.schema.merge import MergeCase
-from windtunnel.harness.workload.archive import archive_session, merging
+from windtunnel.harness.workload.archive import merging
 from windtunnel.harness.workload.archive.merging import Merging
-from windtunnel.harness.workload.progress import Progress
-from windtunnel.harness.workload.stop import GaveUp, Stop, Stopped
+from windtunnel.harness.workload.stop import GaveUp
 
 MERGE = MergeCase(after_bytes=100, live="aeron:udp", port=1)
 
@@ -53,8 +53,8 @@ def facts():
     return SubscriberFacts(0, 1, 0, 0, False, 0, 0, 0, 0, None)
 
 
-def read(merge, facts, application=None, stop=None):
-    Merging(application or Application(), facts, Progress(1), stop or Stop()).read(merge)
+def read(merge, facts, application=None):
+    finish(Merging(application or Application(), facts).read(merge))
     return facts
 
 
@@ -96,16 +96,7 @@ def test_an_image_that_the_merge_lacks_is_a_failure_and_other_errors_are_raised(
         read(merge, facts)
 
 
-def test_it_stops_on_request(facts):
-    stop = Stop()
-    stop.request(15)
-    with pytest.raises(Stopped):
-        read(ScriptedMerge((64,)), facts, stop=stop)
-
-
-def test_it_begins_when_the_required_amount_is_recorded(monkeypatch):
-    for module in (merging, archive_session):
-        monkeypatch.setattr(module, "LOOK_S", 0.0)
+def test_it_begins_when_the_required_amount_is_recorded():
     positions, listings = [64, 163, 164], [0, 0, 1]
 
     def list_recordings_for_uri(first, count, fragment, stream_id, handler):
@@ -115,8 +106,8 @@ def test_it_begins_when_the_required_amount_is_recorded(monkeypatch):
         return found
 
     archive = SimpleNamespace(
-        list_recordings_for_uri=list_recordings_for_uri,
-        max_recorded_position=lambda number: positions.pop(0),
+        list_recordings_for_uri=answering(list_recordings_for_uri),
+        max_recorded_position=answering(lambda number: positions.pop(0)),
     )
-    found = merging._wait_for_recording(archive, own.STREAM_ID, MERGE, Stop())
+    found = finish(merging._long_recording(archive, own.STREAM_ID, MERGE))
     assert (found.recording_id, positions, listings) == (4, [], [])

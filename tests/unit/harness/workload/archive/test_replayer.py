@@ -6,12 +6,13 @@ from types import SimpleNamespace
 import pytest
 
 from tests.unit.driver.archive.storage import own_recording as own
+from tests.unit.harness.workload.routines import answering, finish
 from tests.unit.harness.workload.small_case import small_case
 from windtunnel.driver.archive.client import ArchiveError
 from windtunnel.harness.dissect.driver_files.counter_key import RECEIVER_POSITION, SENDER_POSITION
 from windtunnel.harness.workload.archive import replayer
 from windtunnel.harness.workload.publisher_facts import begin_facts
-from windtunnel.harness.workload.stop import GaveUp, Stop, Stopped
+from windtunnel.harness.workload.stop import GaveUp
 
 SESSION, STREAM = -77, 1_001
 
@@ -29,6 +30,7 @@ class ScriptedArchive:
         self.polls, self.errors = list(polls), list(errors)
         self.counters = []
 
+    @answering
     def stop_position(self, recording_id):
         stop, self.counters = self.polls.pop(0)
         return stop
@@ -38,27 +40,22 @@ class ScriptedArchive:
             raise self.errors.pop(0)
 
 
-@pytest.fixture(autouse=True)
-def _at_once(monkeypatch):
-    monkeypatch.setattr(replayer, "LOOK_S", 0.0)
-
-
 @pytest.fixture
 def facts(tmp_path):
     made = begin_facts(small_case(tmp_path).traffic[0], 1)
-    replayer.note_replay(made, own.descriptor(3, start=64), SESSION)
+    replayer.note_replay(made, own.descriptor(3, start=64), SESSION, 2)
     return made
 
 
-def follow(archive, facts, stop=None):
-    replayer._follow(archive, archive, 3, facts, stop or Stop())
+def follow(archive, facts):
+    finish(replayer._follow(archive, archive, 3, facts))
     return facts
 
 
 def test_the_replay_has_the_terms_of_the_recording(facts):
     assert (facts.session_id, facts.stream_id) == (SESSION, STREAM)
     assert (facts.initial_term_id, facts.term_length) == (own.INITIAL_TERM_ID, own.TERM)
-    assert (facts.start_position, facts.end_position) == (64, 64)
+    assert (facts.start_position, facts.end_position, facts.started_ns) == (64, 64, 2)
 
 
 def test_it_ends_when_the_whole_recording_is_sent(facts):
@@ -95,10 +92,3 @@ def test_an_error_response_of_the_archive_is_an_error(facts):
     )
     with pytest.raises(ArchiveError, match="no subscribers"):
         follow(archive, facts)
-
-
-def test_it_stops_on_request(facts):
-    stop = Stop()
-    stop.request(15)
-    with pytest.raises(Stopped):
-        follow(ScriptedArchive(), facts, stop)

@@ -5,13 +5,13 @@ from types import SimpleNamespace
 import pytest
 
 from tests.unit.driver.archive.storage import own_recording as own
+from tests.unit.harness.workload.routines import answering, finish
 from windtunnel.driver.archive.client import ArchiveError
 from windtunnel.driver.archive.protocol.codes import RecordingSignal
 from windtunnel.driver.archive.replication.source_archive import NOT_CONNECTED
 from windtunnel.harness.artifact.host.recording import RecorderFacts
-from windtunnel.harness.workload.archive import replicator
 from windtunnel.harness.workload.archive.replicator import Copying
-from windtunnel.harness.workload.stop import GaveUp, Stop, Stopped
+from windtunnel.harness.workload.stop import GaveUp
 
 
 class ScriptedArchive:
@@ -20,6 +20,7 @@ class ScriptedArchive:
     def __init__(self, copying, *turns):
         self.copying, self.turns, self.words = copying, list(turns), []
 
+    @answering
     def list_recordings_for_uri(self, first, count, fragment, stream_id, handler):
         stop, *self.words = self.turns.pop(0)
         for each in self.words:
@@ -29,6 +30,7 @@ class ScriptedArchive:
             handler(own.descriptor(2, stop=stop))
         return int(stop is not None)
 
+    @answering
     def recording_position(self, number):
         return 64
 
@@ -38,16 +40,11 @@ class ScriptedArchive:
                 raise each
 
 
-@pytest.fixture(autouse=True)
-def _at_once(monkeypatch):
-    monkeypatch.setattr(replicator, "LOOK_S", 0.0)
-
-
-def follow(*turns, stop=None):
+def follow(*turns):
     """Return the result at the end, and the turns that were not needed."""
     copying, facts = Copying(own.STREAM_ID), RecorderFacts(own.STREAM_ID, 1, 2, None)
     archive = ScriptedArchive(copying, *turns)
-    copying.follow(archive, facts, stop or Stop())
+    finish(copying.follow(archive, facts))
     return facts.recordings, archive.turns
 
 
@@ -72,13 +69,6 @@ def test_a_copy_that_has_not_begun_is_not_complete():
 def test_an_error_of_the_archive_is_an_error():
     with pytest.raises(ArchiveError, match="no connection"):
         follow((None, ArchiveError("no connection")))
-
-
-def test_it_stops_on_request():
-    stop = Stop()
-    stop.request(15)
-    with pytest.raises(Stopped):
-        follow((None,), stop=stop)
 
 
 @pytest.mark.parametrize(("text", "kind"), [(NOT_CONNECTED, GaveUp), ("no", ArchiveError)])

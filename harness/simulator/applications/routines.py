@@ -1,0 +1,133 @@
+"""Applications that wait for an archive. They run the routines of the workloads step by step.
+
+RoutineApplication      recorder, replayer, replicator: files as in their processes
+MergingSubscriber       a late subscriber that merges a replay into the live stream
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from windtunnel.driver.base.clock import Clock
+from windtunnel.driver.client.aeron import Aeron
+from windtunnel.harness.simulator.applications.subscriber_output import SubscriberOutput
+from windtunnel.harness.simulator.network.in_flight import NEVER
+from windtunnel.harness.simulator.world.virtual_time import AT_ONCE
+from windtunnel.harness.workload.archive.archive_workload import ArchiveWorkload
+from windtunnel.harness.workload.archive.merging import read_merged
+from windtunnel.harness.workload.options import Options
+from windtunnel.harness.workload.routine import MOMENT_NS, Routine, Surroundings
+
+
+class SteppedRoutine:
+    """A routine that the simulator runs while virtual time passes."""
+
+    def __init__(self, routine: Routine[None], clock_ns: Callable[[], int]) -> None:
+        self._routine, self._clock_ns = routine, clock_ns
+        self._until_ns = 0
+        self.is_done = False
+
+    def step(self) -> int:
+        """Run the routine until it waits, unless it still waits.
+
+        Returns the time of the next step, AT_ONCE, or NEVER at its end.
+        """
+        if self.is_done:
+            return NEVER
+        now_ns = self._clock_ns()
+        if now_ns >= self._until_ns:
+            try:
+                wait_ns = next(self._routine)
+            except StopIteration:
+                self.is_done = True
+                return AT_ONCE
+            self._until_ns = now_ns + (MOMENT_NS if wait_ns is None else wait_ns)
+        return self._until_ns
+
+
+class RoutineApplication:
+    """A recorder, replayer or replicator."""
+
+    count_bytes = 0
+
+    def __init__(
+        self,
+        options: Options,
+        connect: Callable[[], Aeron | None],
+        clock: Clock,
+        clock_ns: Callable[[], int],
+    ) -> None:
+        """`connect` creates a client, or returns None if no driver is running. `clock` is that of
+        the host, and `clock_ns` returns the time of documents.
+        """
+        self.role, self.traffic = options.role, options.traffic
+        self.is_ready = False
+        """Whether a recorder no longer misses anything that is published."""
+        self._workload = ArchiveWorkload(
+            options, Surroundings(connect, clock, clock_ns, self._note_ready)
+        )
+        self._stepped = SteppedRoutine(self._workload.routine, clock_ns)
+
+    def _note_ready(self) -> None:
+        self.is_ready = True
+
+    @property
+    def is_done(self) -> bool:
+        """Return whether the recording or the replay has ended."""
+        return self._stepped.is_done
+
+    def step(self) -> int:
+        """Run until it waits. Returns the time of the next step, AT_ONCE or NEVER."""
+        return self._stepped.step()
+
+    def close(self, error: str) -> None:
+        """Write the document. `error` describes the failure that ended it, or is empty."""
+        self._workload.close(error or None)
+
+
+class MergingSubscriber:
+    """A subscriber that replays a recording and merges into the live stream."""
+
+    role = "subscriber"
+    is_subscribed = True
+
+    def __init__(
+        self,
+        options: Options,
+        connect: Callable[[], Aeron | None],
+        clock: Clock,
+        clock_ns: Callable[[], int],
+        *,
+        flips_byte: bool,
+    ) -> None:
+        """See RoutineApplication. `flips_byte` corrupts the first message."""
+        self.traffic = options.traffic
+        self._output = SubscriberOutput(
+            options.traffic, options.files, clock_ns, flips_byte=flips_byte
+        )
+        surroundings = Surroundings(connect, clock, clock_ns, lambda: None)
+        merging = read_merged(options, self._output.application, self._output.facts, surroundings)
+        self._stepped = SteppedRoutine(merging, clock_ns)
+
+    @property
+    def count_bytes(self) -> int:
+        """Return the number of bytes in the complete messages that were delivered."""
+        return self._output.progress.count_bytes
+
+    @property
+    def has_joined(self) -> bool:
+        """Return whether the application has received anything."""
+        return self.count_bytes > 0
+
+    @property
+    def is_done(self) -> bool:
+        """Return whether the live stream has ended."""
+        return self._stepped.is_done
+
+    def step(self) -> int:
+        """Read until it waits. Returns the time of the next step, AT_ONCE or NEVER."""
+        return self._stepped.step()
+
+    def close(self, error: str) -> None:
+        """Write the files. `error` describes the failure of the subscriber, or is empty."""
+        self._output.close(error)
