@@ -271,6 +271,7 @@ class NaiveMiddlebox:
         key = (link, frame.session_id, frame.stream_id)
         back = (link ^ 1, frame.session_id, frame.stream_id)
         if not self.rules.is_known(frame.stream_id):
+            self._count(self.frames, (link, name), "other_streams")
             return frame
         if key in self.sessions:
             frame.session = key

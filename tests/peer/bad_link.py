@@ -29,7 +29,7 @@ TO_FAR, TO_NEAR = 0, 1
 DATAGRAM_LENGTH_MAX = 2_048
 RECEIVE_BUFFER_BYTES = 4 << 20
 FRAME_COLUMNS = ("frames_in", "frames_out", "dropped", "duplicated", "held", "swapped")
-FRAME_COLUMNS += ("forged", "damaged_from", "damaged_into")
+FRAME_COLUMNS += ("forged", "damaged_from", "damaged_into", "other_streams")
 
 
 @dataclass

@@ -30,6 +30,8 @@ class FrameAccount:
     forged: int = 0
     damaged_from: int = 0
     damaged_into: int = 0
+    other_streams: int = 0
+    "Those of `received` whose streams the scenario does not specify. No rule applies to them."
 
     @property
     def unaccounted(self) -> int:

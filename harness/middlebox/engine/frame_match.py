@@ -34,6 +34,7 @@ from windtunnel.harness.middlebox.engine.selection import FrameProperties, selec
 from windtunnel.harness.middlebox.engine.state import (
     FIRST_DATA_NS,
     FRAMES_IN,
+    FRAMES_OTHER_STREAMS,
     IS_REPLAY,
     MATCHED,
     SEED,
@@ -100,6 +101,7 @@ def match_frame(engine: Engine, buf: Any, at: int, end: int, link: int, now_ns: 
     _read(row, buf, at, length, code)
     ordinal = _stream_ordinal(engine.streams, row, code)
     if ordinal == _NONE:
+        engine.frames[link, kind, FRAMES_OTHER_STREAMS] += 1
         return FrameMatch(
             at, length, kind, _NONE, NO_POSITION, 0, 0, NO_POSITION, 1, NO_RULE, _NONE
         )

@@ -32,8 +32,8 @@ from windtunnel.harness.scenario.resolved.case import Case
 DATAGRAMS_IN, DATAGRAMS_OUT, DATAGRAMS_DROPPED, DATAGRAMS_ADDED = range(4)
 # Columns of `frames`, by link direction and class index, in the order of FrameAccount's fields.
 FRAMES_IN, FRAMES_OUT, FRAMES_DROPPED, FRAMES_DUPLICATED, FRAMES_HELD, FRAMES_SWAPPED = range(6)
-FRAMES_FORGED, FRAMES_MUTATED_FROM, FRAMES_MUTATED_INTO = range(6, 9)
-FRAME_COLUMNS = 9
+FRAMES_FORGED, FRAMES_MUTATED_FROM, FRAMES_MUTATED_INTO, FRAMES_OTHER_STREAMS = range(6, 10)
+FRAME_COLUMNS = 10
 # Columns of `tallies`, which has one row per rule.
 TRIED, MATCHED = range(2)
 # Cells of `state`.

@@ -248,8 +248,8 @@ def _log_mismatches(
 
 
 def _eligible(case: Case, index: int, fault: FaultCase, ledger: Ledger, decisions: Records) -> int:
-    """Return how many frames a rule must have examined: all frames of its types that no earlier
-    rule matched.
+    """Return how many frames a rule must have examined: all of its types, and of the scenario's
+    streams, that no earlier rule matched.
     """
     count = 0
     earlier = decisions[decisions["rule"] < index]
@@ -260,6 +260,6 @@ def _eligible(case: Case, index: int, fault: FaultCase, ledger: Ledger, decision
         on_link = earlier[earlier["link"] == case.link_names.index(link)]
         for kind in fault.frame_types:
             frames = account.frames.get(kind)
-            count += frames.received if frames else 0
+            count += frames.received - frames.other_streams if frames else 0
             count -= int((on_link["frame_type"] == CODES[kind]).sum())
     return count

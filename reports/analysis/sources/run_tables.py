@@ -52,7 +52,7 @@ LEDGER = pa.schema(
             (name, pa.int64())
             for name in (
                 "received", "sent", "dropped", "duplicated", "held", "swapped", "forged",
-                "damaged_from", "damaged_into", "unaccounted",
+                "damaged_from", "damaged_into", "other_streams", "unaccounted",
             )
         ),
     ]

@@ -226,7 +226,7 @@ def _same_account(engine, naive, link):
     assert account.datagrams_held_at_end == 0
     assert account.unaccounted == 0
     columns = ("in", "out", "dropped", "duplicated", "held", "swapped")
-    columns += ("forged", "damaged_from", "damaged_into")
+    columns += ("forged", "damaged_from", "damaged_into", "other_streams")
     for name, index in CLASS_INDEX.items():
         twin = naive.frames.get((link, name), {})
         assert engine.frames[link, index].tolist() == [twin.get(each, 0) for each in columns]

@@ -285,6 +285,14 @@ def test_frames_that_an_earlier_rule_matched_do_not_count_for_a_later_one(run):
     assert [finding.facts["eligible"] for finding in findings] == [data, data - 30]
 
 
+def test_frames_of_streams_that_the_scenario_does_not_specify_do_not_count(run):
+    account = run.links[A_TO_B].frames["DATA"]
+    (before,) = findings_of(faults_happened, run)
+    account.other_streams = 9
+    (after,) = findings_of(faults_happened, run)
+    assert after.facts["eligible"] == before.facts["eligible"] - 9
+
+
 def test_a_missing_frame_of_a_replay_is_on_the_link_that_the_case_names(run):
     links = tuple(LinkCase(between=each) for each in (("a", "c"), ("a", "b")))
     hosts = (*run.case.hosts, HostCase(name="c", address="10.64.2.10"))
