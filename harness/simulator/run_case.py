@@ -214,7 +214,8 @@ class CaseRun:
         while not condition():
             if world.now_ns >= end_ns:
                 self._overran = (
-                    f"the budget of {self._case.wall_ns / 1e9:g} s of simulated time ran out: "
+                    f"the budget of {self._case.wall_ns / 1e9:g} s of simulated time ran out; "
+                    f"still running: {', '.join(programs.unfinished)}; "
                     f"published {programs.count_bytes('publisher')} and delivered "
                     f"{programs.count_bytes('subscriber')} of {self._total_bytes} bytes"
                 )

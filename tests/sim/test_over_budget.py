@@ -44,7 +44,7 @@ def test_incomplete_traffic_is_the_drivers_failure(tmp_path, driver):
         result, folder = run(file, driver, driver)
     assert result.outcome == "FAIL", result.reason
     assert result.reason.startswith("subject_lived")
-    assert "the budget of 2 s of simulated time ran out" in result.reason
+    assert "the budget of 2 s of simulated time ran out; still running: b/sub" in result.reason
     ledger = Ledger.read(folder.ledger)
     assert ledger is not None
     for account in ledger.links.values():

@@ -169,6 +169,11 @@ class ApplicationSet:
         return archives or any(each.error for each in self.running)
 
     @property
+    def unfinished(self) -> list[str]:
+        """Return the names of the applications and exercises that have not ended."""
+        return [each.name for each in self.running if not each.is_done]
+
+    @property
     def errors(self) -> list[str]:
         """Return the errors of all archives, applications and exercises, or empty texts."""
         errors = [each.error for each in self.archives]
