@@ -110,13 +110,13 @@ def _period(period: LinkPeriod, link: LinkAccount, where: tuple[str, ...]) -> li
     if any(getattr(account, name) < 0 for name in COUNTS):
         text = "counts of the link's impairments decrease from one change to the next"
         return [Finding(NAME, Outcome.HARNESS, text, impairment.link, where)]
-    if impairment.loss is not None and impairment.loss.model != "iid" and link.other_in:
-        # Packets that are not counted, such as those of streams that are not observed, are in the
-        # bursts, too.
-        impairment = impairment.model_copy(update={"loss": None})
     counts = _counts(
         impairment, account.received, account.lost, account.duplicated, account.corrupted
     )
+    if impairment.loss is not None and impairment.loss.model != "iid" and link.other_in:
+        # Packets that are not counted, such as those of streams that are not observed, are in the
+        # bursts, too.
+        del counts[0]
     if impairment.reorder_ppb:
         counts.append(_reordered(impairment, link, account))
     return [replace(each, least=0).finding(impairment.link, where) for each in counts]
@@ -230,31 +230,33 @@ def _findings(
 def _counts(
     impairment: ImpairmentCase, received: int, lost: int, doubled: int, damaged: int
 ) -> list[Count]:
+    """Return the counts of the impairments that a link direction has, the losses first.
+
+    As in netem, a packet that is both lost and duplicated passes once, and counts as neither. The
+    copy of a duplicated packet may be lost.
+    """
     found = []
-    if impairment.loss is not None:
-        low, high = loss_interval(impairment.loss, received)
+    loss, copied = impairment.loss, impairment.duplicate_ppb / BILLION
+    lost_share = 0.0 if loss is None else loss.rate
+    if loss is not None:
+        trials = round(received * (1 - copied * lost_share))
+        low, high = loss_interval(loss, trials)
         if impairment.queue_packets:
             # A full queue drops additional packets, and netem counts both kinds together.
             high = received
-        found.append(
-            Count(
-                f"{impairment.loss.model} loss {impairment.loss.rate:.4%}",
-                received,
-                lost,
-                min_loss_trials(impairment.loss),
-                low,
-                high,
-            )
-        )
-    for what, share_ppb, trials, hits in (
-        ("duplicate", impairment.duplicate_ppb, received, doubled),
-        ("corrupt", impairment.corrupt_ppb, received + doubled - lost, damaged),
+        name = f"{loss.model} loss {loss.rate:.4%}"
+        found.append(Count(name, received, lost, min_loss_trials(loss), low, high))
+    for what, asked_ppb, share, trials, hits in (
+        ("duplicate", impairment.duplicate_ppb, copied * (1 - lost_share), received, doubled),
+        (
+            *("corrupt", impairment.corrupt_ppb, impairment.corrupt_ppb / BILLION),
+            *(received + doubled - lost, damaged),
+        ),
     ):
-        if share_ppb:
-            share = share_ppb / BILLION
+        if asked_ppb:
             low, high = interval(trials, share, CONFIDENCE)
             least = min_trials(share, CONFIDENCE)
-            found.append(Count(f"{what} {share:.4%}", trials, hits, least, low, high))
+            found.append(Count(f"{what} {asked_ppb / BILLION:.4%}", trials, hits, least, low, high))
     return found
 
 

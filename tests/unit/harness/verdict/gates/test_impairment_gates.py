@@ -80,6 +80,24 @@ def test_losses_within_the_interval_of_chance_pass(run):
         assert found.facts == {"hits": lost, "eligible": sent}
 
 
+def test_a_packet_that_is_lost_and_duplicated_counts_as_neither(run):
+    """Draws as in netem: a lost packet that is duplicated passes once, and a copy may be lost."""
+    rng, count, lost, doubled = random.Random(5), 400_000, 0, 0
+    for _ in range(count):
+        is_lost, is_double = rng.random() < 0.1, rng.random() < 0.3
+        doubled += is_double and not is_lost
+        lost += (is_lost and not is_double) or (is_double and not is_lost and rng.random() < 0.1)
+    both = ImpairmentCase(link="a->b", loss=LOSS, duplicate_ppb=3 * 10**8)
+    run.case = run.case.model_copy(update={"impairments": (both,)})
+    run.links[A_TO_B].impairments = ImpairmentAccount(
+        received=count, sent=count - lost + doubled, lost=lost, duplicated=doubled
+    )
+    assert [each.outcome for each in findings_of(run)] == [PASS, PASS]
+    # With the asked shares of all packets, both would be improbable.
+    assert lost < loss_interval(LOSS, count)[0]
+    assert doubled < 0.28 * count
+
+
 def test_too_few_packets_are_inconclusive_and_excuse_nothing(run):
     rare = LossCase(model="iid", shares_ppb=(10_000,))
     run.case = run.case.model_copy(
