@@ -249,6 +249,14 @@ def _problems(case: Case) -> Iterator[Problem]:
         yield from traffic_problems(traffic, ("traffic", index), hosts, len(case.traffic))
     for index, traffic in enumerate(case.observed):
         yield from traffic_problems(traffic, ("observed", index), hosts, 1)
+    for name, streams, is_observed in (
+        ("traffic", case.traffic, False),
+        ("observed", case.observed, True),
+    ):
+        for index, traffic in enumerate(streams):
+            if traffic.observed != is_observed:
+                text = "expected true, found false" if is_observed else "expected false, found true"
+                yield Problem((name, index, "observed"), text)
     for index, fault in enumerate(case.faults):
         yield from fault_problems(fault, ("faults", index), names, len(case.traffic))
     for index, impairment in enumerate(case.impairments):

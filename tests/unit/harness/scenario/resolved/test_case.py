@@ -91,6 +91,21 @@ def test_a_damaged_file_is_refused(tmp_path):
         Case.read(tmp_path / "case.json")
 
 
+@pytest.mark.parametrize(("key", "found"), [("traffic", True), ("observed", False)])
+def test_a_stream_is_either_sent_or_observed(tmp_path, key, found):
+    document = json.loads(resolved().to_json())
+    (stream,) = document["traffic"]
+    document["observed"] = [{**stream, "id": "seen", "observed": True}]
+    (tmp_path / "case.json").write_text(json.dumps(document))
+    assert [each.id for each in Case.read(tmp_path / "case.json").observed] == ["seen"]
+    document[key][0]["observed"] = found
+    (tmp_path / "case.json").write_text(json.dumps(document))
+    with pytest.raises(DocumentError) as raised:
+        Case.read(tmp_path / "case.json")
+    text = f"{key}[0].observed: expected {not found}, found {found}".lower()
+    assert text in str(raised.value)
+
+
 def test_seeds_count_from_the_root():
     scenario = parse_scenario(GOOD, "made.yaml")
     assert run_seeds(scenario) == [16, 17]
