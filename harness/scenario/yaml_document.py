@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable
 from copy import deepcopy
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import yaml
 from yaml.events import (
@@ -60,6 +60,18 @@ FORMER_KEYS = {"weather": "impairments"}
 """Keys of a link by the names that they had in earlier versions, and still may have."""
 _WORDS = ("on", "off", "yes", "no")
 """Keys that are booleans in YAML 1.1 but words to users."""
+
+
+class WrittenInteger(int):
+    """An integer that is written in another way than Python writes it, such as 0x10."""
+
+    written: str
+
+
+class WrittenFloat(float):
+    """A number that is written in another way than Python writes it, such as 1.10."""
+
+    written: str
 
 
 class ScenarioError(ValueError):
@@ -117,6 +129,9 @@ def quoted(value: object) -> str:
     if len(value) > FOUND_LENGTH_MAX:
         return f"{value[:FOUND_LENGTH_MAX]!r}... ({len(value)} characters)"
     return repr(value)
+
+
+_Number = TypeVar("_Number", WrittenInteger, WrittenFloat)
 
 
 class YamlDocument:
@@ -304,13 +319,13 @@ class YamlDocument:
         if value is None or not INT64_MIN <= value <= INT64_MAX:
             text = f"expected a 64-bit integer, found {_short(event.value)}"
             raise self._refused(event, text)
-        return value
+        return value if str(value) == event.value else _as_written(WrittenInteger(value), event)
 
     def _float(self, event: ScalarEvent, node: ScalarNode) -> float:
         value: float = self._loader.construct_yaml_float(node)
         if not math.isfinite(value):
             raise self._refused(event, f"expected a finite number, found {_short(event.value)}")
-        return value
+        return value if str(value) == event.value else _as_written(WrittenFloat(value), event)
 
     def _tag(self, event: ScalarEvent) -> str:
         if _OLD_NUMBER.fullmatch(event.value):
@@ -327,6 +342,11 @@ class YamlDocument:
     def _refused(self, at: Event | Mark, text: str) -> ScenarioError:
         line, column = at if isinstance(at, tuple) else _mark(at)
         return ScenarioError([f"{self.source}:{line}:{column}: {text}"])
+
+
+def _as_written(number: _Number, event: ScalarEvent) -> _Number:
+    number.written = event.value
+    return number
 
 
 def _short(text: str) -> str:

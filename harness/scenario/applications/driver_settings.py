@@ -10,6 +10,9 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
+from windtunnel.harness.scenario.schema.units import shown
+from windtunnel.harness.scenario.yaml_document import WrittenFloat, WrittenInteger
+
 SETTINGS_MAX = 64
 VALUE_LENGTH_MAX = 1000
 PREFIX = "AERON_"
@@ -59,7 +62,13 @@ SET_OTHERWISE = {
 
 
 def plain_text(value: object) -> Any:
-    """Return a truth value or a number as a driver or a program reads it in its environment."""
+    """Return a truth value or a number as a driver or a program reads it in its environment. Raises
+    ValueError for a number that is written in another way, as a version such as 1.10 is.
+    """
+    if isinstance(value, WrittenInteger | WrittenFloat):
+        written = shown(value.written)
+        text = f"expected a text in quotes: without them, {written} is the number {value}"
+        raise ValueError(f"{text}, so write '{written}' or {value}")
     if isinstance(value, bool):
         return str(value).lower()
     return str(value) if isinstance(value, int | float) else value

@@ -89,7 +89,7 @@ def _arguments(value: object) -> object:
 def _is_argument(value: object) -> bool:
     if isinstance(value, str):
         return len(value) <= ARGUMENT_LENGTH_MAX
-    return type(value) is int
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 Arguments = Annotated[dict[str, Any], BeforeValidator(_arguments)]

@@ -42,6 +42,25 @@ def test_a_text_that_only_yaml_1_1_takes_for_a_number_is_passed_as_written():
     }
 
 
+@pytest.mark.parametrize(
+    ("written", "number"),
+    [("1.10", 1.1), ("1_000", 1000), ("0x10", 16), ("+5", 5), ("1.0e+3", 1000.0), (".5", 0.5)],
+)
+def test_a_number_in_another_form_than_its_own_needs_quotes(written, number):
+    """A program would get 1.1 where the scenario says 1.10."""
+    text = changed('env: {WHERE: "${aeron.dir}/x", PEER: "${a}"}', "env: {VERSION: NUMBER}")
+    fault = f"expected a text in quotes: without them, {written} is the number {number}"
+    assert [*faults_of(text.replace("NUMBER", written))] == [
+        f"made.yaml:12:11: applications[0].env.VERSION: {fault}, so write '{written}' or {number}"
+    ]
+    for accepted, passed in ((f"'{written}'", written), (str(number), str(number))):
+        scenario = parse_scenario(text.replace("NUMBER", accepted), "made.yaml")
+        assert scenario.applications[0].env == {"VERSION": passed}
+    drivers = f"drivers: {{a: {{AERON_FILE_PAGE_SIZE: {written}}}}}\nbudget:"
+    assert any("drivers.a.AERON_FILE_PAGE_SIZE" in each and fault in each for each in faults_of(
+        changed("budget:", drivers)))  # fmt: skip
+
+
 def test_has_one_fidelity_by_default():
     assert parse_scenario(SAMPLE, "made.yaml").fidelity == ("netns",)
 
