@@ -43,7 +43,17 @@ def _open_catalog(
         with directory.open_for_writing(archive_dir, checksum) as writer:
             yield writer
     except StorageError as error:
+        if not _can_be_read(archive_dir):
+            raise
         raise StorageError(f"{error}; use --read-only to check without writing") from error
+
+
+def _can_be_read(archive_dir: Path) -> bool:
+    try:
+        with directory.open_for_reading(archive_dir):
+            return True
+    except (StorageError, Failure):
+        return False
 
 
 @click.command(short_help="Verify recordings and repair the catalog.", epilog=EXIT_CODES)

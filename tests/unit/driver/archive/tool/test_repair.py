@@ -266,6 +266,42 @@ def test_a_read_only_directory_is_reported(tool, golden, monkeypatch):
     assert tool("mark-invalid", 0).code == 2
 
 
+def _catalog_of_another_version(golden, monkeypatch):
+    _patch(golden / FILE_NAME, 0, (2 << 16).to_bytes(4, "little"))
+
+
+def _catalog_link(golden, monkeypatch):
+    (golden / FILE_NAME).rename(golden / "elsewhere")
+    (golden / FILE_NAME).symlink_to(golden / "elsewhere")
+
+
+def _unreadable_catalog(golden, monkeypatch):
+    real = os.open
+
+    def refuse(path, *rest, **named):
+        if Path(path).name == FILE_NAME:
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return real(path, *rest, **named)
+
+    monkeypatch.setattr(os, "open", refuse)
+
+
+@pytest.mark.parametrize(
+    ("damage", "text"),
+    [
+        (_catalog_of_another_version, "expected storage version 3.x, found 2.0.0"),
+        (_catalog_link, "expected a regular file, found a symbolic link"),
+        (_unreadable_catalog, "archive.catalog: Permission denied"),
+    ],
+)
+def test_read_only_is_advised_only_if_it_helps(tool, golden, monkeypatch, damage, text):
+    damage(golden, monkeypatch)
+    outcomes = [tool("verify"), tool("verify", "--read-only")]
+    assert [outcome.code for outcome in outcomes] == [2, 2]
+    assert all(text in outcome.err for outcome in outcomes), outcomes
+    assert "--read-only" not in outcomes[0].err
+
+
 @pytest.mark.parametrize("call", ["open", "preadv"])
 def test_a_read_error_is_no_fault_of_the_recording(tool, golden, monkeypatch, call):
     unreadable = golden / "1-393216.rec"
