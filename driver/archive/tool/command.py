@@ -13,9 +13,17 @@ from windtunnel.driver.base.errors import ConfigurationError
 
 PROGRAM = "windtunnel archive"
 _Command = TypeVar("_Command", bound=Callable[..., Any])
-EXIT_CODES = """\b
+_EXIT_CODES = """\b
 Exit codes: 0 success; 1 no archive in the directory, or no such recording; 2 the archive is
-damaged, or cannot be read or written; 64 invalid command line.
+damaged, or cannot be read or written; 64 invalid command line; 130 interrupted; 141 stdout is
+no longer read"""
+EXIT_CODES = f"{_EXIT_CODES}.\n"
+GROUP_EXIT_CODES = f"""{_EXIT_CODES}; 124 from `archive run` without a media driver.
+"""
+RUN_EXIT_CODES = """\b
+Exit codes: 0 shut down; 2 the archive has failed, or its directory cannot be read or written;
+64 invalid command line or settings; 124 the media driver is not running, or it or this process
+was not scheduled for too long; 130 interrupted; 141 stdout is no longer read.
 """
 
 
@@ -28,7 +36,7 @@ class OrderedGroup(click.Group):
 
 @click.group(
     cls=OrderedGroup,
-    epilog=EXIT_CODES,
+    epilog=GROUP_EXIT_CODES,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )

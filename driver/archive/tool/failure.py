@@ -5,6 +5,8 @@
 2    the archive is damaged, or cannot be read or written; or its own driver has ended
 64   invalid command line
 124  timeout: the media driver is not running, or it or this process was not scheduled for too long
+130  interrupted
+141  stdout is no longer read
 """
 
 import click

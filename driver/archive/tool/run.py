@@ -10,6 +10,7 @@ import click
 from windtunnel.driver.archive.server.archive import Archive
 from windtunnel.driver.archive.server.driver_child import DriverChild
 from windtunnel.driver.archive.settings import archive_settings
+from windtunnel.driver.archive.tool.command import RUN_EXIT_CODES
 from windtunnel.driver.archive.tool.failure import OK, USAGE, Failure, code_of
 from windtunnel.driver.base.errors import ConfigurationError
 from windtunnel.driver.base.shutdown_signal import ShutdownSignal
@@ -21,7 +22,7 @@ are still running.
 """
 
 
-@click.command(short_help="Run an archive: record and replay for clients.")
+@click.command(short_help="Run an archive: record and replay for clients.", epilog=RUN_EXIT_CODES)
 @click.argument("property_files", nargs=-1, metavar="[PROPERTIES_FILE]...")
 @click.option(
     "-D",

@@ -271,3 +271,14 @@ def test_a_deleted_recording_stays_deleted(tool, golden):
     assert outcome.code == 2
     assert "recording 1 is deleted and cannot be restored" in outcome.err
     assert "recording 1: skipped: deleted" in tool("verify").out
+
+
+@pytest.mark.parametrize("words", [[], ["run"], ["verify"], ["describe"]])
+def test_the_help_lists_the_exit_codes(capsys, words):
+    assert main([*words, "--help"]) == 0
+    _, listed = capsys.readouterr().out.split("Exit codes: ")
+    expected = {failure.OK, failure.DAMAGED, failure.USAGE}
+    expected |= {failure.INTERRUPTED, failure.BROKEN_PIPE}
+    expected |= set() if words == ["run"] else {failure.NOT_FOUND}
+    expected |= set() if words and words != ["run"] else {failure.TIMED_OUT}
+    assert {int(each) for each in re.findall(r"(?:^|;\s+)(\d+) ", listed)} == expected
