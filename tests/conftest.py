@@ -153,16 +153,29 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtest_protocol() -> Generator[None, object, object]:
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """Free what a test leaves behind, when the test and its fixtures have ended.
 
     A driver refers to itself in a few hundred objects, and holds tens of megabytes in mapped files.
     The collector counts objects, not bytes: it would wait for many tests, and the process grow to
     gigabytes. Such objects are young, so the older ones need not be visited.
+
+    The limit of a test that has ended must not end a worker that waits for its next test.
     """
     result = yield
     gc.collect(1)
+    if _is_next_unknown(item.config):
+        _end_after(0.0, item.config)
     return result
+
+
+def _is_next_unknown(config: pytest.Config) -> bool:
+    """Return whether this is a worker of pytest-xdist without a further test in its queue."""
+    workers = [each for each in config.pluginmanager.get_plugins() if hasattr(each, "torun")]
+    for each in workers:
+        with each.torun.lock() as waiting:
+            return not waiting
+    return False
 
 
 def pytest_configure(config: pytest.Config) -> None:

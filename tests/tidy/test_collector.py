@@ -42,8 +42,8 @@ def test_it_is_enabled_when_collecting_fails(monkeypatch):
     assert gc.isenabled()
 
 
-def test_garbage_of_a_test_is_freed_at_its_end():
-    hook = conftest.pytest_runtest_protocol()
+def test_garbage_of_a_test_is_freed_at_its_end(request):
+    hook = conftest.pytest_runtest_protocol(request.node)
     next(hook)
     node = Node()
     left = weakref.ref(node)
