@@ -221,7 +221,8 @@ class Subscription(ReceiveDestinations):
     def reject_image(self, image_correlation_id: int, position: int, reason: str) -> None:
         """Reject an image and send the reason to its publisher (see `Image.reject`).
 
-        Raises ValueError if the reason is longer than REASON_LENGTH_MAX bytes.
+        Raises TypeError if the reason is no string, and ValueError if it is longer than
+        REASON_LENGTH_MAX bytes.
         """
         self._conductor.commands.wait(
             self._send_reject(image_correlation_id, position, reason, is_collected=True)
@@ -230,7 +231,7 @@ class Subscription(ReceiveDestinations):
     def async_reject_image(self, image_correlation_id: int, position: int, reason: str) -> int:
         """Reject an image without waiting for the response. Returns the command's correlation id.
 
-        An error of the driver is passed to the error handler. Raises ValueError like
+        An error of the driver is passed to the error handler. Raises TypeError and ValueError like
         `reject_image`.
         """
         return self._send_reject(image_correlation_id, position, reason, is_collected=False)
@@ -239,6 +240,8 @@ class Subscription(ReceiveDestinations):
         self, image_correlation_id: int, position: int, reason: str, *, is_collected: bool
     ) -> int:
         self.require_open()
+        if not isinstance(reason, str):
+            raise TypeError(f"reason: expected a str, found {type(reason).__name__}")
         length = len(reason.encode("utf-8", "replace"))
         if length > REASON_LENGTH_MAX:
             raise ValueError(f"reason has {length} bytes, expected at most {REASON_LENGTH_MAX}")

@@ -13,6 +13,7 @@ Source: archive-protocol 1.1.
 """
 
 import struct
+from enum import IntEnum
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -66,12 +67,24 @@ def encode_body(message: Message) -> bytes:
         parts = [struct.pack(layout.format, *values)]
     except struct.error as error:
         raise UnencodableMessage(_misfit(message, values)) from error
+    for fixed, value in zip(layout.fixed, values, strict=True):
+        # A peer does not respond to a message with a value that it does not know.
+        if fixed.enumeration is not None:
+            _require_member(f"{type(message).__name__}.{fixed.name}", fixed.enumeration, value)
     for field in layout.variable:
         value = getattr(message, field.name)
         name = f"{type(message).__name__}.{field.name}"
         content = _text(name, value) if field.is_text else _bytes(name, value)
         parts += [PREFIX.pack(len(content)), content]
     return b"".join(parts)
+
+
+def _require_member(name: str, enumeration: type[IntEnum], value: int) -> None:
+    try:
+        enumeration(value)
+    except ValueError:
+        text = f"{name}: expected a {enumeration.__name__}, found {value!r}"
+        raise UnencodableMessage(text) from None
 
 
 def _text(name: str, value: object) -> bytes:

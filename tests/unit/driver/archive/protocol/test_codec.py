@@ -16,7 +16,11 @@ from windtunnel.driver.archive.protocol.codec import (
     decode,
     encode,
 )
-from windtunnel.driver.archive.protocol.codes import SCHEMA_VERSION, SourceLocation
+from windtunnel.driver.archive.protocol.codes import (
+    SCHEMA_VERSION,
+    BooleanType,
+    SourceLocation,
+)
 from windtunnel.driver.archive.protocol.layout import Message
 from windtunnel.driver.archive.protocol.replication import ReplicateRequest2
 from windtunnel.driver.archive.protocol.requests import (
@@ -26,6 +30,7 @@ from windtunnel.driver.archive.protocol.requests import (
     ListRecordingRequest,
     ReplayRequest,
     StartRecordingRequest,
+    StartRecordingRequest2,
     UpdateChannelRequest,
 )
 from windtunnel.driver.archive.protocol.responses import ControlResponse
@@ -80,6 +85,20 @@ def test_a_number_too_large_for_its_field_is_rejected(length):
 def test_a_text_or_bytes_of_a_wrong_type_are_rejected(message, text):
     with pytest.raises(UnencodableMessage, match=text):
         encode(message)
+
+
+@pytest.mark.parametrize("location", [7, -1])
+def test_a_value_that_an_enumeration_does_not_have_is_rejected(location):
+    request = StartRecordingRequest2(
+        control_session_id=1, correlation_id=2, stream_id=3, source_location=location,
+        auto_stop=BooleanType.FALSE, channel="aeron:ipc",
+    )  # fmt: skip
+    text = rf"StartRecordingRequest2\.source_location: expected a SourceLocation, found {location}"
+    with pytest.raises(UnencodableMessage, match=text):
+        encode(request)
+    assert encode(replace(request, source_location=1)) == encode(
+        replace(request, source_location=SourceLocation.REMOTE)
+    )
 
 
 def test_bytes_may_be_a_bytearray():

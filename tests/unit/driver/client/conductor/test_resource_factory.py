@@ -146,6 +146,8 @@ def test_an_image_may_be_rejected_without_waiting(both_ends):
     assert not publication.is_closed
     with pytest.raises(ValueError, match="reason has 1024 bytes"):
         subscription.async_reject_image(1, 0, "a" * 1_024)
+    with pytest.raises(TypeError, match="reason: expected a str, found NoneType"):
+        subscription.reject_image(1, 0, None)
 
 
 def test_a_static_counter_outlives_its_client(both_ends):
