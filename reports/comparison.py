@@ -10,14 +10,14 @@ from dataclasses import replace
 from pathlib import PurePath
 
 from windtunnel.harness.artifact.documents import DocumentError
+from windtunnel.harness.artifact.noun_form import counted
 from windtunnel.harness.artifact.run.comparison import (
     ComparedRun,
+    brief_cells,
     compared_streams,
     found_first,
-    rows_of,
 )
 from windtunnel.harness.artifact.run.manifest import Manifest, version_text
-from windtunnel.harness.artifact.run.result_row import rest_text
 from windtunnel.harness.artifact.run.verdict import read_verdict, result_rows_of
 from windtunnel.harness.artifact.run_dir import RunDir
 from windtunnel.harness.scenario.explain.parameters import case_parameters
@@ -131,9 +131,9 @@ def figures(runs: Sequence[tuple[str, RunDocuments]]) -> Markup:
         brief: list[list[object]] = [
             [element("b", each.name), *each.brief_cells()] for each in found
         ]
+        if others:
+            brief.append([counted(len(others), "more stream"), *brief_cells(others)])
         parts.append(table(heads, brief, class_="compared"))
-    if others:
-        parts.append(element("p", rest_text(rows_of(others), len(others)), class_="hint"))
     return joined(parts)
 
 

@@ -101,7 +101,7 @@ class ComparedStream:
 
     def brief_cells(self) -> list[str]:
         """Return one text for each run, with its most important figures."""
-        return [UNKNOWN if row is None else _brief(row) for row in self.rows]
+        return brief_cells([self])
 
     def cells(self) -> Iterator[tuple[str, list[str]]]:
         """Yield the title of each figure, with a list of texts: the figure in each run and, if
@@ -192,9 +192,10 @@ def found_first(
     return named, found[:FOUND_MAX], found[FOUND_MAX:]
 
 
-def rows_of(streams: Sequence[ComparedStream]) -> list[ResultRow]:
-    """Return the rows of all runs."""
-    return [row for each in streams for row in each.rows if row is not None]
+def brief_cells(streams: Sequence[ComparedStream]) -> list[str]:
+    """Return one text for each run, with the most important figures of several streams."""
+    by_run = zip(*(each.rows for each in streams), strict=True)
+    return [_brief([row for row in rows if row is not None]) for rows in by_run]
 
 
 def different_parameters(runs: Sequence[ComparedRun]) -> list[ComparedParameter]:
@@ -236,14 +237,20 @@ def _run_document(run: ComparedRun) -> dict[str, str]:
     return {"name": run.name, "outcome": run.outcome, **unknown}
 
 
-def _brief(row: ResultRow) -> str:
-    lost = UNKNOWN if row.lost_frames is None else f"{row.lost_frames:,}"
-    text = f"{lost} lost"
-    if row.resent_frames and not row.lost_frames:
-        text += f", {row.resent_frames:,} sent again"
-    if row.longest_silence_ns is None:
+def _brief(rows: Sequence[ResultRow]) -> str:
+    if not rows:
+        return UNKNOWN
+    lost, resent, _ = (sum(each) for each in zip(*(row.events for row in rows), strict=True))
+    unknown = sum(row.lost_frames is None for row in rows)
+    text = f"{UNKNOWN if unknown == len(rows) else f'{lost:,}'} lost"
+    if 0 < unknown < len(rows):
+        text += f" (unknown for {unknown})"
+    if resent and not lost:
+        text += f", {resent:,} sent again"
+    silences_ns = [row.longest_silence_ns for row in rows if row.longest_silence_ns is not None]
+    if not silences_ns:
         return text
-    return f"{text}, silent for {duration(row.longest_silence_ns)}"
+    return f"{text}, silent for {'at most ' * (len(rows) > 1)}{duration(max(silences_ns))}"
 
 
 def _text(kind: str, change: float | None, old: float | None) -> str:

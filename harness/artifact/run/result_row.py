@@ -195,12 +195,11 @@ def shown_first(rows: Sequence[ResultRow]) -> tuple[list[ResultRow], list[Result
     return shown, [row for row in found if id(row) not in kept]
 
 
-def rest_text(rows: Sequence[ResultRow], count: int | None = None, *, is_more: bool = True) -> str:
-    """Return the figures of many rows as one line. They are of `count` streams, or of one each, and
-    of all streams unless there are more of them.
+def rest_text(rows: Sequence[ResultRow], *, is_more: bool = True) -> str:
+    """Return the figures of many rows as one line. They are those of all streams unless there are
+    more of them.
     """
-    noun = "more stream" if is_more else "stream"
-    text = f"{counted(len(rows) if count is None else count, noun)}: "
+    text = f"{counted(len(rows), 'more stream' if is_more else 'stream')}: "
     known = [row for row in rows if row.lost_frames is not None]
     lost, resent, naks = (sum(each) for each in zip(*(row.events for row in rows), strict=True))
     text += f"{counted(lost, 'frame')} lost"

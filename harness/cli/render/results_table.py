@@ -12,12 +12,13 @@ import shutil
 import textwrap
 from collections.abc import Iterator, Sequence
 
+from windtunnel.harness.artifact.noun_form import counted
 from windtunnel.harness.artifact.run.comparison import (
     ComparedRun,
+    brief_cells,
     compared_streams,
     different_parameters,
     found_first,
-    rows_of,
 )
 from windtunnel.harness.artifact.run.observed import Observations
 from windtunnel.harness.artifact.run.result_row import (
@@ -103,13 +104,16 @@ def comparison_lines(runs: Sequence[ComparedRun], width: int | None = None) -> I
         yield from _tables(titles, columns, width)
     if found:
         yield "streams that the captures show"
+        lines = [(printable(each.name), each.brief_cells()) for each in found]
+        if others:
+            lines.append(
+                (f"{counted(len(others), 'more stream')} (see --json)", brief_cells(others))
+            )
         columns = [
-            [printable(run.name), *(each.brief_cells()[index] for each in found)]
+            [printable(run.name), *(texts[index] for _, texts in lines)]
             for index, run in enumerate(runs)
         ]
-        yield from _tables(["", *(printable(each.name) for each in found)], columns, width)
-    if others:
-        yield f"{INDENT}{printable(rest_text(rows_of(others), len(others)))}: see --json"
+        yield from _tables(["", *(title for title, _ in lines)], columns, width)
 
 
 def _parameter_lines(runs: Sequence[ComparedRun], width: int | None) -> Iterator[str]:

@@ -59,8 +59,8 @@ def test_streams_that_no_scenario_names_are_compared_in_one_table(tmp_path: Path
     text = write_suite_report(suite.path).read_text(encoding="utf-8")
     compared = text.partition("Comparison of mine")[2].partition('id="run-0"')[0]
     assert compared.count("<table") == 1
-    assert compared.count(">10 lost, silent for 80 ms<") == 2 * FOUND_MAX
-    assert "1 more stream: 20 frames lost, 20 sent again, 24 NAKs" in compared
+    assert compared.count(">10 lost, silent for 80 ms<") == 2 * (FOUND_MAX + 1)
+    assert ">1 more stream<" in compared
     shown = text.partition('id="run-0"')[2]
     assert "More streams" in shown
     assert "1 stream: 10 frames lost, 10 sent again, 12 NAKs" in shown

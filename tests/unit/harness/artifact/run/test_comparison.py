@@ -150,5 +150,21 @@ def test_of_many_found_streams_those_that_lost_most_are_shown():
     assert [each.worst[0] for each in others] == [1, 0]
     lines = list(comparison_lines([run("one", FIRST, *rows)], 200))
     assert "streams that the captures show" in lines
-    text = "2 more streams: 1 frame lost, 0 sent again, 0 NAKs; longest silence 1.00 s (stream-"
-    assert lines[-1].strip().startswith(text)
+    assert [each for each in lines[-1].split("  ") if each] == [
+        "2 more streams (see --json)", "1 lost, silent for at most 1.00 s"
+    ]  # fmt: skip
+
+
+def test_the_streams_that_are_not_shown_have_figures_for_each_run():
+    rows = [found(f"stream-{number}", number, 5, 2) for number in range(FOUND_MAX)]
+    others = [found("stream-98", 98, 3, 1), found("stream-99", 99, 1, 2)]
+    unknown = replace(others[1], lost_frames=None, longest_silence_ns=None)
+    runs = [
+        run("one", *rows, *others), run("two", *rows, others[0], unknown), run("three", unknown),
+        run("four", *rows),
+    ]  # fmt: skip
+    *_, last = comparison_lines(runs, 300)
+    assert [each.strip() for each in last.split("  ") if each] == [
+        "2 more streams (see --json)", "4 lost, silent for at most 2.00 s",
+        "3 lost (unknown for 1), silent for at most 1.00 s", "- lost", "-",
+    ]  # fmt: skip
