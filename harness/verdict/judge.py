@@ -103,7 +103,11 @@ class Verdict:
 
 def judge(run_dir: Path) -> Verdict:
     """Judge a run folder, and write its verdict.json if the folder exists."""
-    verdict = verdict_of(Evidence(run_dir))
+    evidence = Evidence(run_dir)
+    try:
+        verdict = verdict_of(evidence)
+    finally:
+        evidence.close()
     if run_dir.is_dir():
         write_document(RunDir(run_dir).verdict, verdict.as_document())
     return verdict

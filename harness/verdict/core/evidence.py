@@ -105,6 +105,12 @@ class Evidence:
         self.recorder = cache(self._recorder)
         self.archive = cache(self._archive)
 
+    def close(self) -> None:
+        """Release what was read, which cannot be used any more. The caches refer to their owner, so
+        that it would remain, with open files, until the next garbage collection.
+        """
+        vars(self).clear()
+
     @cached_property
     def manifest(self) -> Manifest | Missing:
         return self._reader.document(self.folder.manifest, Manifest.read)

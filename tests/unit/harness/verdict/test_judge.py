@@ -1,5 +1,6 @@
 """The whole judge: correct runs pass, incomplete folders never do, and excuses are attributed."""
 
+import gc
 import json
 import os
 import shutil
@@ -108,6 +109,19 @@ def test_judging_again_elsewhere_gives_the_same_bytes(tmp_path):
     assert (tmp_path / "there/verdict.json").read_bytes() == first
     document = json.loads(first)
     assert (document["outcome"], document["exit_code"], document["seed"]) == ("PASS", 0, 7)
+
+
+def test_judging_many_runs_keeps_none_of_their_files_open(tmp_path):
+    folder = make_run(tmp_path).write()
+    judge(folder)
+    open_files = len(os.listdir("/proc/self/fd"))
+    gc.disable()
+    try:
+        judge(folder)
+        judge(folder)
+        assert len(os.listdir("/proc/self/fd")) == open_files
+    finally:
+        gc.enable()
 
 
 def test_kernels_that_cannot_be_stored_leave_the_verdict_as_it_is(tmp_path, monkeypatch):
