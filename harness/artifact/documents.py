@@ -49,14 +49,17 @@ def write_document(path: Path, document: Document) -> None:
 def read_document(path: Path, schema: str | None = None) -> Document | None:
     """Read a document. Returns None if the file does not exist.
 
-    Raises DocumentError if the file is damaged, has another schema, or is not a regular file.
+    Raises DocumentError if the file cannot be read, is damaged, has another schema, or is not a
+    regular file.
     """
     try:
         text = read_text(path)
     except UnsafeFileError as error:
         raise DocumentError(f"{path.name}: {error.strerror}", path) from error
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
+    except OSError as error:
+        raise DocumentError(f"{path.name}: cannot be read: {error.strerror}", path) from error
     except UnicodeDecodeError as error:
         raise DocumentError(f"{path.name}: not UTF-8: {error}", path) from error
     try:

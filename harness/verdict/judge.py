@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from windtunnel.driver.kernels.cache_error import advice
 from windtunnel.harness.artifact.documents import Document, write_document
 from windtunnel.harness.artifact.noun_form import counted
 from windtunnel.harness.artifact.run.observed import Observations
@@ -53,6 +52,7 @@ from windtunnel.harness.verdict.core.finding import (
 from windtunnel.harness.verdict.core.kind import Kind
 from windtunnel.harness.verdict.core.limit import Limit
 from windtunnel.harness.verdict.core.outcome import Outcome, exit_code, merge
+from windtunnel.harness.verdict.core.process_error import is_of_process
 from windtunnel.harness.verdict.registry import BLAMED_ON, CHECKS, GATES
 from windtunnel.harness.verdict.views.observations import observations
 from windtunnel.harness.verdict.views.observed_results import observed_rows
@@ -279,9 +279,9 @@ def _guarded_view(
 
 def _raised(name: str, error: Exception) -> Finding:
     """Return the HARNESS finding for an exception that the judge's own code raised. Raises the
-    exception again if kernels cannot be stored, which says nothing about the run.
+    exception again if it says nothing about the run.
     """
-    if isinstance(error, OSError) and advice(error):
+    if is_of_process(error):
         raise error
     place = traceback.extract_tb(error.__traceback__)[-1]
     file = Path(place.filename).name

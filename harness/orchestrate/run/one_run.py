@@ -32,6 +32,7 @@ from windtunnel.harness.scenario.schema.channel import parse_channel
 from windtunnel.harness.scenario.validation.impairment_validation import shared_netem_problems
 from windtunnel.harness.topology import model as topology
 from windtunnel.harness.verdict.core.outcome import Outcome
+from windtunnel.harness.verdict.core.process_error import is_of_limit
 from windtunnel.harness.verdict.judge import judge
 
 CANCELLED = "CANCELLED"
@@ -189,8 +190,18 @@ def _tidy_up(run: Run, *, is_fast: bool) -> None:
 
 
 def _judge(folder: RunDir) -> tuple[str, str]:
-    """Judge a run folder. Returns the outcome's name and a one-line reason."""
-    verdict = judge(folder.path)
+    """Judge a run folder. Returns the outcome's name and a one-line reason.
+
+    Without enough memory or open files there is no verdict, and the runs after this one follow.
+    """
+    try:
+        verdict = judge(folder.path)
+    except (MemoryError, OSError) as error:
+        if not is_of_limit(error):
+            raise
+        why = error.strerror if isinstance(error, OSError) else "not enough memory"
+        text = f"the run could not be judged: {why}; `windtunnel judge {folder.path}` judges it"
+        return str(Outcome.HARNESS), text
     return str(verdict.outcome), verdict.reason
 
 

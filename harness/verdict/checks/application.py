@@ -28,6 +28,7 @@ from windtunnel.harness.verdict.core.finding import (
 )
 from windtunnel.harness.verdict.core.kind import Kind
 from windtunnel.harness.verdict.core.outcome import Outcome
+from windtunnel.harness.verdict.core.process_error import unread
 
 NAME = "applications_ran"
 LOG_BYTES_MAX = 256 << 20
@@ -163,7 +164,7 @@ def _log(evidence: Evidence, application: ApplicationCase) -> Iterator[Finding]:
                     )
             is_cut = os.fstat(file.fileno()).st_size > LOG_BYTES_MAX
     except OSError as error:
-        yield inconclusive(NAME, Missing(where, error.strerror or str(error)), application.id)
+        yield inconclusive(NAME, unread(where, error), application.id)
         return
     if is_cut:
         text = f"{where} has more than {LOG_BYTES_MAX >> 20} MiB, of which the rest was not read"

@@ -17,7 +17,6 @@ from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import (
     AtFault,
     Finding,
-    Missing,
     failed,
     inconclusive,
     passed,
@@ -25,6 +24,7 @@ from windtunnel.harness.verdict.core.finding import (
 )
 from windtunnel.harness.verdict.core.kind import Kind
 from windtunnel.harness.verdict.core.outcome import Outcome
+from windtunnel.harness.verdict.core.process_error import unread
 
 NAME = "reported_round_trips"
 PREFIX = b"WT RTT "
@@ -47,7 +47,7 @@ def _finding(evidence: Evidence, application: ApplicationCase) -> Finding:
     try:
         reports = list(_reports(evidence, application))
     except OSError as error:
-        return inconclusive(NAME, Missing(name, error.strerror or str(error)), about)
+        return inconclusive(NAME, unread(name, error), about)
     wrong = next((line for line, value_ns in reports if value_ns is None), None)
     if wrong is not None:
         text = f"line {wrong} of {name}: expected `WT RTT nanoseconds`"

@@ -14,6 +14,7 @@ from windtunnel.harness.verdict.core.completeness import (
     truncation,
 )
 from windtunnel.harness.verdict.core.finding import Missing, or_missing, present
+from windtunnel.harness.verdict.core.process_error import unread
 
 _VALUE = TypeVar("_VALUE")
 
@@ -36,6 +37,11 @@ class RunReader:
         try:
             found = read(path)
         except (DocumentError, OSError, ValueError) as error:
+            cause = error if isinstance(error, OSError) else error.__cause__
+            # A file that a folder lacks is damage of the folder.
+            known = UnsafeFileError if cause is error else (UnsafeFileError, FileNotFoundError)
+            if isinstance(cause, OSError) and not isinstance(cause, known):
+                return unread(name, cause)
             reason = str(error).replace(str(path), name).removeprefix(f"{path.name}: ")
             return Missing(name, f"cannot be parsed: {reason}", damaged=True)
         return Missing(name, "is missing") if found is None else found
@@ -60,8 +66,8 @@ class RunReader:
             return map_bytes(path)
         except UnsafeFileError as error:
             return Missing(self.name_of(path), f"cannot be parsed: {error}", damaged=True)
-        except OSError:
-            return Missing(self.name_of(path), "is missing")
+        except OSError as error:
+            return unread(self.name_of(path), error)
 
     @or_missing
     def times_ns(

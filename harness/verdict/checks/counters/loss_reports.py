@@ -26,6 +26,7 @@ from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.evidence_contents import Planned
 from windtunnel.harness.verdict.core.finding import Finding, Missing, failed, passed, present
 from windtunnel.harness.verdict.core.outcome import Outcome
+from windtunnel.harness.verdict.core.process_error import unread
 from windtunnel.harness.verdict.core.virtual import is_virtual
 from windtunnel.harness.verdict.core.wire import Wire
 from windtunnel.harness.verdict.views.acceptance import certainly_accepted
@@ -110,8 +111,8 @@ def _report(evidence: Evidence, host: str) -> LossReport | Missing:
         content = map_bytes(path)
     except UnsafeFileError as error:
         return Missing(name, f"cannot be parsed: {error}", damaged=True)
-    except OSError:
-        return Missing(name, "is missing")
+    except OSError as error:
+        return unread(name, error)
     if len(content) > LENGTH_MAX:
         text = f"has {len(content)} bytes, expected at most {LENGTH_MAX}"
         return Missing(name, text, damaged=True)

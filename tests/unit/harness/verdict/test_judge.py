@@ -1,5 +1,6 @@
 """The whole judge: correct runs pass, incomplete folders never do, and excuses are attributed."""
 
+import errno
 import gc
 import json
 import os
@@ -8,9 +9,11 @@ import shutil
 import pytest
 
 from tests.unit.harness.verdict.synthetic_run import START_NS, make_run, nak
+from windtunnel.driver.kernels.cache import KernelCacheError
 from windtunnel.harness.artifact.run.manifest import ProcessExit, SubjectFacts
 from windtunnel.harness.scenario.resolved.case import CheckCase
 from windtunnel.harness.verdict import judge as judge_module
+from windtunnel.harness.verdict.core import evidence as evidence_module
 from windtunnel.harness.verdict.core.kind import Kind
 from windtunnel.harness.verdict.core.outcome import Outcome
 from windtunnel.harness.verdict.judge import judge
@@ -124,21 +127,53 @@ def test_judging_many_runs_keeps_none_of_their_files_open(tmp_path):
         gc.enable()
 
 
-def test_kernels_that_cannot_be_stored_leave_the_verdict_as_it_is(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    "error",
+    [
+        PermissionError(errno.EACCES, "Permission denied", "CACHE"),
+        KernelCacheError("kernel cache CACHE: expected a directory that belongs to user 0"),
+        OSError(errno.EMFILE, "Too many open files"),
+        MemoryError(),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+@pytest.mark.parametrize("place", ["check", "file"])
+def test_an_error_of_this_process_leaves_the_verdict_as_it_is(tmp_path, monkeypatch, error, place):
     folder = make_run(tmp_path).write()
     judge(folder)
     before = (folder / "verdict.json").read_bytes()
     root = tmp_path / "cache"
     monkeypatch.setenv("WINDTUNNEL_KERNEL_CACHE", str(root))
+    if isinstance(error, PermissionError):
+        error.filename = str(root)
 
     def fail(*_):
-        raise PermissionError(13, "Permission denied", str(root))
+        raise error
 
-    failing = Check("rcv_hwm_from_wire", Kind.PROTOCOL, fail)
-    monkeypatch.setitem(CHECKS, failing.name, failing)
-    with pytest.raises(PermissionError):
+    if place == "file":
+        monkeypatch.setattr(evidence_module, "read_decisions", fail)
+    else:
+        failing = Check("rcv_hwm_from_wire", Kind.PROTOCOL, fail)
+        monkeypatch.setitem(CHECKS, failing.name, failing)
+    with pytest.raises(type(error)):
         judge(folder)
     assert (folder / "verdict.json").read_bytes() == before
+
+
+@pytest.mark.parametrize("name", ["run.json", "payload.bin", "captures/a.pcap"])
+def test_a_file_that_cannot_be_read_is_named_with_the_reason(tmp_path, monkeypatch, name):
+    folder = make_run(tmp_path).write()
+    real = os.open
+
+    def refuse(path, *rest, **named):
+        if str(path).endswith(name):
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return real(path, *rest, **named)
+
+    monkeypatch.setattr(os, "open", refuse)
+    verdict = judge(folder)
+    assert verdict.outcome is Outcome.INCONCLUSIVE
+    assert f"{name}: cannot be read: Permission denied" in verdict.reason
 
 
 def test_a_check_that_raises_is_a_harness_defect_and_the_others_still_count(tmp_path, monkeypatch):

@@ -17,7 +17,12 @@ from windtunnel.harness.artifact.run.verdict import read_verdict
 from windtunnel.harness.artifact.run_dir import RunDir
 from windtunnel.harness.orchestrate.cancel import Cancellation
 from windtunnel.harness.orchestrate.processes.process import HelperProcess
-from windtunnel.harness.orchestrate.run import simulation, simulator_crash, simulator_session
+from windtunnel.harness.orchestrate.run import (
+    one_run,
+    simulation,
+    simulator_crash,
+    simulator_session,
+)
 from windtunnel.harness.orchestrate.run.one_run import begin_isolated, execute_run
 from windtunnel.harness.orchestrate.run.payload import file_payload
 from windtunnel.harness.orchestrate.run.run_spec import RunSpec
@@ -206,3 +211,16 @@ def test_an_endless_turn_is_the_fault_of_the_driver_that_the_simulator_names(jud
     assert not Manifest.read(folder.manifest).errors
     assert "a/driver" in result.reason
     assert ENDLESS in result.reason
+
+
+def test_a_run_that_cannot_be_judged_for_want_of_memory_does_not_end_the_suite(judged, monkeypatch):
+    def judge(_):
+        raise MemoryError
+
+    monkeypatch.setattr(one_run, "judge", judge)
+    folder, result = judged(signal.SIGKILL)
+    assert result.outcome == "HARNESS"
+    assert result.reason == (
+        "the run could not be judged: not enough memory; "
+        f"`windtunnel judge {folder.path}` judges it"
+    )

@@ -140,7 +140,7 @@ def test_an_application_that_is_not_in_the_manifest_is_missing(run):
     [
         ("up\nan Exception\nException\n", Outcome.FAIL, "first in line 2 of hosts/b/application-o"),
         ("up\nan exception\nExceptio", Outcome.PASS, ""),
-        (None, Outcome.INCONCLUSIVE, "No such file"),
+        (None, Outcome.INCONCLUSIVE, "is missing"),
     ],
 )
 def test_the_log_must_not_contain_a_text(run, log, outcome, text):
