@@ -14,7 +14,7 @@ from windtunnel.harness.scenario.loader import ScenarioError, parse_scenario
 from windtunnel.harness.scenario.schema.model import Scenario
 from windtunnel.harness.scenario.schema.units import format_bytes
 from windtunnel.harness.scenario.shorthand import expand
-from windtunnel.harness.scenario.yaml_document import YamlDocument, read_yaml
+from windtunnel.harness.scenario.yaml_document import YamlDocument, escaped, read_yaml
 
 WIDTH = 96
 KEYS = (
@@ -94,7 +94,7 @@ def text_of(document: Document, header: Sequence[str]) -> str:
     """Return the text of a scenario file. `header` contains the lines of the comment at its
     beginning.
     """
-    comment = "".join(f"# {line}".rstrip() + "\n" for line in header)
+    comment = "".join(f"# {escaped(line)}".rstrip() + "\n" for line in header)
     body: str = yaml.dump(
         document,
         Dumper=_Dumper,

@@ -29,6 +29,7 @@ from windtunnel.harness.replay.sightings import CaptureError, Stream, read_strea
 from windtunnel.harness.scenario.loader import ROOT_FOLDER, SUFFIX
 from windtunnel.harness.scenario.schema.traffic import TRAFFIC_MAX
 from windtunnel.harness.scenario.schema.units import format_duration
+from windtunnel.harness.scenario.yaml_document import escaped
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,7 @@ def from_captures(files: Sequence[Path], target: Path, stream_ids: Sequence[int]
         )
     name = name_for(target)
     streams = f"{len(seen)} {noun_for(len(seen), 'stream')}"
-    about = f"Reproduces {streams} of {' and '.join(file.name for file in files)}."
+    about = f"Reproduces {streams} of {' and '.join(escaped(file.name) for file in files)}."
     text = text_of(document_of(seen, name, about), _header(files, notes))
     parse(text)
     return Captured(name, text, [_stream_document(each) for each in seen], notes, damage)

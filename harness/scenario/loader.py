@@ -26,7 +26,7 @@ from windtunnel.harness.scenario.services import with_services
 from windtunnel.harness.scenario.shorthand import expand
 from windtunnel.harness.scenario.sweep import variants
 from windtunnel.harness.scenario.validation.validation import problems
-from windtunnel.harness.scenario.yaml_document import ScenarioError, YamlDocument, quoted
+from windtunnel.harness.scenario.yaml_document import ScenarioError, YamlDocument, escaped, quoted
 
 _TABLE = TypeVar("_TABLE", bound=Table)
 SUFFIX = ".yaml"
@@ -102,7 +102,7 @@ def _text_of(document: YamlDocument, file: Path) -> str:
     # Values that occur twice are written twice, since files have no anchors.
     plain = json.loads(json.dumps(document.value))
     text: str = yaml.safe_dump(plain, sort_keys=False, allow_unicode=True)
-    return f"# Made from {file.name}.\n{text}"
+    return f"# Made from {escaped(file.name)}.\n{text}"
 
 
 def parse_scenario(text: str, source: str) -> Scenario:

@@ -139,10 +139,17 @@ def _vantage_points(named: dict[Path, str]) -> dict[Path, str]:
     for path in named:
         folders.setdefault(_stem(path), set()).add(path.parent)
     return {
-        path: name
-        or (_stem(path) if len(folders[_stem(path)]) == 1 else str(path.parent / _stem(path)))
+        path: unicode_text(
+            name
+            or (_stem(path) if len(folders[_stem(path)]) == 1 else str(path.parent / _stem(path)))
+        )
         for path, name in named.items()
     }
+
+
+def unicode_text(text: str) -> str:
+    """Return a text with the bytes of file names that are not UTF-8 escaped, as tables need it."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _stem(path: Path) -> str:

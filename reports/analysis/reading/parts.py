@@ -26,7 +26,11 @@ from windtunnel.harness.dissect.capture.capture_stream import (
     CaptureStream,
     Reading,
 )
-from windtunnel.reports.analysis.reading.capture_files import CaptureFile, open_capture
+from windtunnel.reports.analysis.reading.capture_files import (
+    CaptureFile,
+    open_capture,
+    unicode_text,
+)
 from windtunnel.reports.analysis.reading.frame_table import FrameTable
 from windtunnel.reports.analysis.reading.schema import CAPTURES, READ_FRAMES
 from windtunnel.reports.analysis.reading.totals import TOTALS_MAX
@@ -147,8 +151,8 @@ class PartReader:
         row: dict[str, Any] = {
             "file_index": file.index,
             "vantage_point": file.vantage_point,
-            "file": file.path,
-            "problem": self._problem or (stream.problem if stream else ""),
+            "file": unicode_text(file.path),
+            "problem": unicode_text(self._problem or (stream.problem if stream else "")),
             **(stream.counts if stream else dict.fromkeys(COUNT_NAMES, 0)),
             **asdict(stream.clock if stream else ClockSteps()),
         }

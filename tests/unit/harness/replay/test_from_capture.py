@@ -223,3 +223,14 @@ def test_a_pace_that_times_do_not_show_is_unknown(tmp_path, step_ns):
 def test_a_pace_beyond_the_limit_of_scenarios_is_unknown(tmp_path):
     found = path_of(tmp_path, [int(index >= 1_400) for index in range(1_500)])
     assert found.streams[0]["bytes_per_s"] == 0
+
+
+def test_names_of_captures_cannot_add_keys_to_the_scenario(tmp_path):
+    folder = LossyStream(PLANS[0]).write(tmp_path)
+    hostile = folder / "a\nobserve_all: true\n#\x1b[31m\udcfe.pcap"
+    (folder / "pub.pcap").rename(hostile)
+    result = from_captures([hostile], tmp_path / "out.yaml")
+    assert not parse_scenario(result.text, "out.yaml").observe_all
+    shown = r"a\nobserve_all: true\n#\x1b[31m\udcfe.pcap"
+    assert f"duplicate frames in {shown}" in result.text
+    assert parse_scenario(result.text, "out.yaml").about.endswith(f"of {shown}.")

@@ -7,7 +7,12 @@ import pytest
 import yaml
 
 from windtunnel.harness.scenario.extends import DEPTH_MAX, read_document
-from windtunnel.harness.scenario.loader import ScenarioError, load_scenario, parse_scenario
+from windtunnel.harness.scenario.loader import (
+    ScenarioError,
+    load_scenario,
+    load_variants,
+    parse_scenario,
+)
 from windtunnel.harness.scenario.yaml_document import YamlDocument
 
 BASE = """\
@@ -153,3 +158,10 @@ def test_merging_agrees_with_its_definition(base: Path) -> None:
     base_value = YamlDocument(BASE, "base").value
     del base_value["name"]
     assert read_document(file).value == merged_by_hand(base_value, own)
+
+
+def test_the_name_of_a_file_cannot_add_keys_to_the_scenario_of_a_run(base):
+    file = mine(base, "extends: base.yaml\n", "mine\nobserve_all: true\n#\udcfe.yaml")
+    (variant,) = load_variants(file)
+    assert variant.text.startswith("# Made from mine\\nobserve_all: true\\n#\\udcfe.yaml.\n")
+    assert not parse_scenario(variant.text, "made.yaml").observe_all

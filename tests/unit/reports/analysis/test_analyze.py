@@ -243,3 +243,13 @@ def test_summary_lines_of_a_golden_capture():
         "gap"
     )
     assert total == "1,474 frames in 1,379 packets"
+
+
+def test_names_of_captures_may_have_any_bytes(tmp_path):
+    folder = tmp_path / "run\udcff"
+    folder.mkdir()
+    (folder / "a\udcfe.pcap.xz").symlink_to(GOLDEN / "one-message" / "capture.pcap.xz")
+    result = analyze([str(folder)])
+    assert result.captures.column("vantage_point").to_pylist() == [r"a\udcfe"]
+    assert result.captures.column("file").to_pylist()[0].endswith(r"run\udcff/a\udcfe.pcap.xz")
+    assert summary_lines(result)
