@@ -9,16 +9,20 @@ import click
 _Command = TypeVar("_Command", bound=Callable[..., object])
 
 SEED = click.IntRange(min=0, max=(1 << 63) - 1)
+SEEDS = click.IntRange(min=1, max=100_000)
+"""How many runs there may be of a scenario. All are planned before the first one starts."""
 """The type of options with a seed. The maximum is that of `seeds: root` in a scenario."""
 
 
 class InputFile(click.ParamType):  # type: ignore[type-arg]  # generic in newer click
-    """An existing file with at least one byte. `what` names its content in error messages."""
+    """An existing file with at least one byte. `what` names its content in error messages. If it is
+    read more than once, it must be a regular file, and no pipe.
+    """
 
     name = "file"
 
-    def __init__(self, what: str) -> None:
-        self._what = what
+    def __init__(self, what: str, *, is_read_once: bool = True) -> None:
+        self._what, self._is_read_once = what, is_read_once
 
     def convert(
         self, value: str | Path, param: click.Parameter | None, ctx: click.Context | None
@@ -29,6 +33,8 @@ class InputFile(click.ParamType):  # type: ignore[type-arg]  # generic in newer 
             self.fail(f"{expected}, found a folder", param, ctx)
         if not path.exists():
             self.fail(f"{expected}, found no such file", param, ctx)
+        if not path.is_file() and not self._is_read_once:
+            self.fail(f"{expected}, found no regular file", param, ctx)
         if path.is_file() and path.stat().st_size == 0:
             self.fail(f"{expected} with at least one byte, found an empty file", param, ctx)
         return path
@@ -70,7 +76,7 @@ def out_option(text: str) -> Callable[[_Command], _Command]:
 
 payload_option = click.option(
     "--payload",
-    type=InputFile("a file to send"),
+    type=InputFile("a file to send", is_read_once=False),
     metavar="FILE",
     help="File to send.  [default: an archive of Python's standard library]",
 )

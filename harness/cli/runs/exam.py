@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from windtunnel.harness.cli import exit_code
-from windtunnel.harness.cli.options import SEED, out_option
+from windtunnel.harness.cli.options import SEED, SEEDS, out_option
 
 if TYPE_CHECKING:
     from windtunnel.harness.exam.document import Exam, ExamRun, MutantRow
@@ -57,7 +57,7 @@ COLOURS = {"killed": "green", "survived": "red", "undecided": "yellow"}
 )
 @click.option(
     "--seeds",
-    type=click.IntRange(min=1),
+    type=SEEDS,
     default=3,
     show_default=True,
     help="Number of seeds with which each simulated mutant runs until it is detected.",

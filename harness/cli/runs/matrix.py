@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from windtunnel.harness.cli import exit_code, scenarios
-from windtunnel.harness.cli.options import SEED, out_option, payload_option
+from windtunnel.harness.cli.options import SEED, SEEDS, out_option, payload_option
 from windtunnel.harness.cli.runs.ci_files import ci_options, write_ci_files
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def _names(_: click.Context, __: click.Parameter, value: str) -> tuple[str, ...]
 )
 @click.option(
     "--seeds",
-    type=click.IntRange(min=1),
+    type=SEEDS,
     help="Number of runs in each cell, with consecutive seeds.  [default: from the scenario]",
 )
 @click.option(

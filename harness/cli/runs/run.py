@@ -8,6 +8,7 @@ import click
 from windtunnel.harness.cli import failure, in_kernel, scenarios
 from windtunnel.harness.cli.options import (
     SEED,
+    SEEDS,
     InputFile,
     kernel_option,
     name_values,
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--seeds",
-    type=click.IntRange(min=1),
+    type=SEEDS,
     help="Number of runs of each scenario, with consecutive seeds.  [default: from the scenario]",
 )
 @payload_option

@@ -89,6 +89,7 @@ def test_a_file_in_a_folder_that_does_not_exist_is_a_usage_error(
     [
         ("folder", ", found a folder"), ("none", ", found no such file"),
         ("empty", " with at least one byte, found an empty file"),
+        ("pipe", ", found no regular file"),
     ],
 )  # fmt: skip
 def test_a_payload_that_is_not_a_file_or_empty_is_a_usage_error(
@@ -96,6 +97,7 @@ def test_a_payload_that_is_not_a_file_or_empty_is_a_usage_error(
 ) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "empty").touch()
+    os.mkfifo(tmp_path / "pipe")
     path = tmp_path / name
     assert root.main([command, "--payload", str(path)]) == exit_code.USAGE
     assert f"'--payload': {path}: expected a file to send{found}" in capsys.readouterr().err
@@ -124,6 +126,9 @@ def test_no_command_shows_the_help(capsys: pytest.CaptureFixture[str]) -> None:
         ["run", "no/such-scenario"],
         ["run", "--seed", "seven"],
         ["run", "--seeds", "0"],
+        ["run", "--seeds", "100001"],
+        ["matrix", "--seeds", "99999999999"],
+        ["exam", "--seeds", "99999999999"],
         ["run", "--fidelity", "vm"],
         ["run", "--payload", "/nowhere/at/all"],
         ["judge", "/nowhere/at/all"],
