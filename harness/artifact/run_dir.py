@@ -21,6 +21,7 @@ runs/<suite-id>/               report.html  suite.json
       application-<id>.log  .launcher.log  application-<id>/
 """
 
+import os
 import secrets
 from dataclasses import dataclass
 from datetime import datetime
@@ -367,7 +368,9 @@ class RunDir:
         """
         plain = self.captures / f"{host}.pcap"
         compressed = self.captures / f"{host}.pcap{COMPRESSED_SUFFIX}"
-        return compressed if compressed.exists() and not plain.exists() else plain
+        # Unlike methods of Path, this is false if the folder must not be searched.
+        is_compressed = os.path.exists(compressed) and not os.path.exists(plain)
+        return compressed if is_compressed else plain
 
     def capture_statistics(self, host: str) -> Path:
         """Return the path of a capture's statistics: packets received and packets dropped."""

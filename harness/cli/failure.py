@@ -29,10 +29,12 @@ class Failure(click.ClickException):
 
 def document_text(error: "DocumentError") -> str:
     """Return the message about a damaged file with the file's path, and what to do."""
+    from windtunnel.harness.artifact.regular_file import UnsafeFileError
     from windtunnel.harness.artifact.run_dir import RunDir
 
-    text = error.located
-    if error.path is None:
+    text, cause = error.located, error.__cause__
+    is_unread = isinstance(cause, OSError) and not isinstance(cause, UnsafeFileError)
+    if error.path is None or is_unread:
         return text
     run = RunDir(error.path.parent)
     if error.path == run.verdict:

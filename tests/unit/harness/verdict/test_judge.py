@@ -176,6 +176,26 @@ def test_a_file_that_cannot_be_read_is_named_with_the_reason(tmp_path, monkeypat
     assert f"{name}: cannot be read: Permission denied" in verdict.reason
 
 
+def test_captures_in_a_folder_that_must_not_be_searched_are_named(tmp_path, monkeypatch):
+    folder = make_run(tmp_path).write()
+    real_open, real_stat = os.open, os.stat
+
+    def refuse(path, real, rest, named):
+        if "/captures/" in str(path):
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return real(path, *rest, **named)
+
+    monkeypatch.setattr(
+        os, "open", lambda path, *rest, **named: refuse(path, real_open, rest, named)
+    )
+    monkeypatch.setattr(
+        os, "stat", lambda path, *rest, **named: refuse(path, real_stat, rest, named)
+    )
+    verdict = judge(folder)
+    assert verdict.outcome is Outcome.INCONCLUSIVE
+    assert "captures/a.pcap: cannot be read: Permission denied" in verdict.reason
+
+
 def test_a_check_that_raises_is_a_harness_defect_and_the_others_still_count(tmp_path, monkeypatch):
     def throw(*_):
         raise ZeroDivisionError("by hand")

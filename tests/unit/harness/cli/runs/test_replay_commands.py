@@ -1,6 +1,8 @@
 """`replay`, `shrink` and `from-capture`: errors are one line and have the right exit code."""
 
+import errno
 import lzma
+import os
 import struct
 from pathlib import Path
 
@@ -60,6 +62,23 @@ def test_a_damaged_manifest_is_named_with_its_path_and_what_to_do(command, folde
     line = refused(command, folder, capsys)
     assert line.startswith(f"windtunnel: {folder.manifest}: invalid JSON: ")
     assert line.endswith(f": run the scenario again, with the command line in {folder.repro}")
+
+
+@BOTH
+def test_a_manifest_that_must_not_be_read_is_named_with_the_reason(
+    command, folder, capsys, monkeypatch
+):
+    real = os.open
+
+    def refuse(path, *rest, **named):
+        if Path(path) == folder.manifest:
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return real(path, *rest, **named)
+
+    folder.repro.write_text("windtunnel run x --seed 1\n")
+    monkeypatch.setattr(os, "open", refuse)
+    line = refused(command, folder, capsys)
+    assert line == f"windtunnel: {folder.manifest}: cannot be read: Permission denied"
 
 
 @BOTH
