@@ -115,10 +115,11 @@ def _run_driver(arguments: Sequence[str]) -> int:
     from windtunnel.driver.media_driver.media_driver import MediaDriver
     from windtunnel.driver.media_driver.settings import command_line
 
-    # Install it first: a signal during startup then stops the driver as soon as it has started.
-    shutdown = ShutdownSignal.on_signals()
     try:
+        # A property file may be a pipe that nobody writes to, which a signal must end.
         settings = command_line.read_given(os.environ, arguments)
+        # A signal during startup stops the driver as soon as it has started.
+        shutdown = ShutdownSignal.on_signals()
         context = from_environment(settings.texts, shared=settings.environment_variables())
         if context.print_configuration:
             _print(settings_table.configuration(context, settings.origin_of))
@@ -128,6 +129,8 @@ def _run_driver(arguments: Sequence[str]) -> int:
         return _report(f"{error}{cache_error.advice(cause)}")
     except MemoryError as error:
         return _report(f"not enough memory (see `ulimit -v`): {error}")
+    except KeyboardInterrupt:
+        return _report("interrupted")
     gc.freeze()
     gc.enable()
     with driver:

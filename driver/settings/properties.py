@@ -52,9 +52,11 @@ def read_file(path_or_url: str) -> Iterator[tuple[str, str]]:
         )
     path = Path(path_or_url.removeprefix(FILE_PREFIX))
     try:
-        if path.stat().st_size > FILE_LENGTH_MAX:
+        with path.open("rb") as file:
+            content = file.read(FILE_LENGTH_MAX + 1)
+        if len(content) > FILE_LENGTH_MAX:
             raise ConfigurationError(f"{path}: expected a file of at most {FILE_LENGTH_MAX} bytes")
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = content.decode("utf-8").splitlines()
     except OSError as error:
         raise ConfigurationError(f"cannot read {path}: {error.strerror}") from error
     except UnicodeDecodeError as error:

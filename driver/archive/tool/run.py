@@ -66,7 +66,6 @@ def run(
     if list_settings:
         click.echo(archive_settings.describe(), nl=False)
         return OK
-    shutdown = ShutdownSignal.on_signals()
     paths = (("dir", archive_dir), ("aeron_dir", aeron_dir))
     overrides = {name: path for name, path in paths if path}
     try:
@@ -81,6 +80,8 @@ def run(
             settings = replace(settings, threading_mode=archive_settings.SHARED)
     except ConfigurationError as error:
         raise Failure(str(error), USAGE) from error
+    # Not before: a property file may be a pipe that nobody writes to, which a signal must end.
+    shutdown = ShutdownSignal.on_signals()
     with ExitStack() as stack:
         child = None
         if with_driver:

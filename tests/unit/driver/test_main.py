@@ -136,6 +136,36 @@ def test_a_signal_shuts_it_down(tmp_path, number):
     cnc.close()
 
 
+@pytest.mark.parametrize(
+    ("number", "code", "text"),
+    [(signal.SIGTERM, -signal.SIGTERM, ""), (signal.SIGINT, 1, "windtunnel-driver: interrupted")],
+)
+@pytest.mark.parametrize("words", [["windtunnel.driver"], ["windtunnel.driver.archive", "run"]])
+def test_a_signal_ends_it_while_it_reads_a_pipe_that_nobody_writes_to(
+    tmp_path, words, number, code, text
+):
+    pipe = tmp_path / "pipe.properties"
+    os.mkfifo(pipe)
+    child = subprocess.Popen(
+        [sys.executable, "-m", *words, str(pipe)],
+        env=os.environ | QUIET,
+        stderr=subprocess.PIPE,
+        text=True,
+        # As a shell does for a command in the foreground.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    try:
+        with pipe.open("w"):  # It waits until the child has opened it.
+            child.send_signal(number)
+            _, err = child.communicate(timeout=20)
+    finally:
+        child.kill()
+        child.communicate()
+    if number == signal.SIGINT and words[-1] == "run":
+        code, text = 130, "windtunnel archive: interrupted"
+    assert (child.returncode, err.strip()) == (code, text)
+
+
 def test_a_full_stdout_is_one_line_and_exit_1(tmp_path):
     for arguments in (["--settings"], ["-v"], ["--dir", str(tmp_path / "aeron")]):
         with open("/dev/full", "wb") as full:

@@ -67,6 +67,9 @@ def test_invalid_files_are_refused(tmp_path):
     (tmp_path / "long").write_bytes(b"#" * (FILE_LENGTH_MAX + 1))
     with pytest.raises(ConfigurationError, match="at most"):
         list(read_file(str(tmp_path / "long")))
+    # A device has no length. Its content is never read as a whole.
+    with pytest.raises(ConfigurationError, match="at most"):
+        list(read_file("/dev/zero"))
 
 
 def test_the_first_separator_ends_the_name():
