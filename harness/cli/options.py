@@ -1,17 +1,32 @@
 """Options that several commands share, and how their values are parsed."""
 
+import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import click
 
 _Command = TypeVar("_Command", bound=Callable[..., object])
 
 SEED = click.IntRange(min=0, max=(1 << 63) - 1)
-SEEDS = click.IntRange(min=1, max=100_000)
-"""How many runs there may be of a scenario. All are planned before the first one starts."""
 """The type of options with a seed. The maximum is that of `seeds: root` in a scenario."""
+SEEDS = click.IntRange(min=1, max=100_000)
+"""The type of options with a number of runs, all of which are planned before the first one starts.
+The maximum is that of `seeds: count` in a scenario.
+"""
+
+
+class NumberRange(click.FloatRange):
+    """A range of numbers. Unlike click's, it does not contain nan, which is never out of range."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        number: float = super().convert(value, param, ctx)
+        if math.isnan(number):
+            self.fail(f"{value!r} is not a number.", param, ctx)
+        return number
 
 
 class InputFile(click.ParamType):  # type: ignore[type-arg]  # generic in newer click

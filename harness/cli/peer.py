@@ -8,6 +8,7 @@ import click
 
 from windtunnel.harness.cli import exit_code
 from windtunnel.harness.cli.lab.lab import OrderedGroup
+from windtunnel.harness.cli.options import NumberRange
 from windtunnel.harness.cli.render.table import echo, printable
 
 _COLOURS = {"kept": "green", "broken": "red"}
@@ -29,7 +30,7 @@ invalid command line.
 @click.option(
     "--within",
     "within_s",
-    type=click.FloatRange(min=1.0, max=600.0),
+    type=NumberRange(min=1.0, max=600.0),
     default=30.0,
     show_default=True,
     help="Seconds within which the image must have started its driver, or have refused to.",

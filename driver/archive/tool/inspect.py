@@ -7,6 +7,7 @@ import click
 
 from windtunnel.driver.archive.storage import mark_file
 from windtunnel.driver.archive.storage.catalog_entry import RecordingState
+from windtunnel.driver.archive.storage.catalog_writer import CAPACITY_MAX
 from windtunnel.driver.archive.storage.segment_file import segments_by_recording
 from windtunnel.driver.archive.tool import description, directory, failure, frame_dump
 from windtunnel.driver.archive.tool.command import (
@@ -155,7 +156,9 @@ def count(archive_dir: Path) -> int:
 
 
 @click.command(short_help="Print or raise the capacity of the catalog.", epilog=EXIT_CODES)
-@click.argument("capacity_bytes", metavar="[BYTES]", type=click.IntRange(min=1), required=False)
+@click.argument(
+    "capacity_bytes", metavar="[BYTES]", type=click.IntRange(1, CAPACITY_MAX), required=False
+)
 @directory_option
 def capacity(capacity_bytes: int | None, archive_dir: Path) -> int:
     """Print the capacity of the catalog in bytes. With BYTES, first raise it to at least BYTES."""

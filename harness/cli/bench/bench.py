@@ -12,7 +12,7 @@ from windtunnel.harness.cli import exit_code
 from windtunnel.harness.cli.bench import bench_alone, bench_recovery
 from windtunnel.harness.cli.bench.bench_table import number, show, view
 from windtunnel.harness.cli.failure import Failure, one_line
-from windtunnel.harness.cli.options import in_existing_folder, name_values
+from windtunnel.harness.cli.options import NumberRange, in_existing_folder, name_values
 
 if TYPE_CHECKING:
     from windtunnel.harness.bench.archive_host import ArchiveSubject
@@ -48,7 +48,7 @@ def _names(
 )
 @click.option(
     "--seconds",
-    type=click.FloatRange(0.1, 600.0),
+    type=NumberRange(0.1, 600.0),
     default=2.0,
     show_default=True,
     help="Duration of each measurement, after one second of warm-up.",

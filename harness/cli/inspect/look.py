@@ -25,6 +25,7 @@ import click
 
 from windtunnel.harness.cli import exit_code
 from windtunnel.harness.cli.failure import Failure
+from windtunnel.harness.cli.options import NumberRange
 from windtunnel.harness.cli.render.table import View, drawn, plain_lines, printable
 from windtunnel.harness.cli.standard_streams import STDOUT
 
@@ -76,7 +77,7 @@ def live_options(command: _Command) -> _Command:
     interval = click.option(
         "--interval",
         "interval_s",
-        type=click.FloatRange(min=0.05, max=3600.0),
+        type=NumberRange(min=0.05, max=3600.0),
         default=INTERVAL_S,
         show_default=True,
         help="Seconds between updates of the live view.",

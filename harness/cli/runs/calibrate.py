@@ -10,7 +10,7 @@ import click
 
 from windtunnel.harness.cli import exit_code
 from windtunnel.harness.cli.failure import Failure, one_line
-from windtunnel.harness.cli.options import SEED, kernel_option
+from windtunnel.harness.cli.options import SEED, NumberRange, kernel_option
 
 if TYPE_CHECKING:
     from windtunnel.harness.artifact.run.calibration import Calibration, Measure
@@ -40,7 +40,7 @@ UML_BUDGET_S = 1_800.0
 @click.option("--seed", type=SEED, help="Random seed.  [default: random]")
 @click.option(
     "--scale",
-    type=click.FloatRange(0.01, 100.0),
+    type=NumberRange(0.01, 100.0),
     default=1.0,
     show_default=True,
     help="Factor for the number of packets per round. To calibrate burst lengths, use 1 or more.",

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from windtunnel.harness.cli.options import SEED
+from windtunnel.harness.cli.options import SEED, NumberRange
 
 DRIVERS = ("ours", "pyaeron", "mixed")
 OWN_BUILD = "aeronmd-lib:"
@@ -41,7 +41,7 @@ class DriverChoice(click.ParamType):  # type: ignore[type-arg]  # generic in new
 )
 @click.option(
     "--minutes",
-    type=click.FloatRange(min=0, min_open=True),
+    type=NumberRange(min=0, min_open=True),
     help="Stop starting new trials after this many minutes.",
 )
 @click.option(

@@ -130,6 +130,8 @@ def test_no_command_shows_the_help(capsys: pytest.CaptureFixture[str]) -> None:
         ["matrix", "--seeds", "99999999999"],
         ["exam", "--seeds", "99999999999"],
         ["run", "--fidelity", "vm"],
+        ["stat", "--interval", "nan"],
+        ["swarm", "--minutes", "nan", "--seeds", "1"],
         ["run", "--payload", "/nowhere/at/all"],
         ["judge", "/nowhere/at/all"],
         ["judge"],
