@@ -63,7 +63,7 @@ class Draw:
         if self.kills:
             # The stream must still go on when the next archive starts. With a window of half a term
             # it would end meanwhile, see archive/killed-while-recording.
-            kib, pace = 4096, ", pace: {rate: 500KiB/s}"
+            kib, pace, longest = 4096, ", pace: {rate: 500KiB/s}", self.pick("4KiB", "max")
             receive = f"aeron:udp?endpoint=${{b}}:{24330 + index}{nak}|rcv-wnd=32k"
         if self.kind == "replay":
             longest = "4KiB"  # Longer padding is replayed as several frames.
