@@ -1,5 +1,5 @@
-"""Determines whether an exception in the simulator counts as a failure of the driver or client, or
-of the harness.
+"""Determines whether an exception in the simulator counts as a failure of the driver, of the client
+or archive of a program, or of the harness.
 
 A failed assertion in a compiled kernel leaves no such traceback, so it counts as a defect of the
 harness until it has been investigated.
@@ -13,17 +13,32 @@ from pathlib import Path
 from windtunnel import driver
 
 _DRIVER = Path(driver.__file__).resolve().parent
+_MEDIA_DRIVER = _DRIVER / "media_driver"
 
 
 def is_drivers(error: BaseException) -> bool:
-    """Return whether an exception was raised in, or passed through, the driver or client."""
-    return any(
-        is_drivers_file(frame.filename) for frame in traceback.extract_tb(error.__traceback__)
+    """Return whether an exception was raised in, or passed through, the driver, client or
+    archive.
+    """
+    return any(map(is_drivers_file, _files(error)))
+
+
+def is_programs(error: BaseException) -> bool:
+    """Return whether an exception in a program's step is one of its client or archive, and not of
+    the media driver, whose duty cycle the program runs while it waits for a response.
+    """
+    is_of_media_driver = any(
+        Path(each).resolve().is_relative_to(_MEDIA_DRIVER) for each in _files(error)
     )
+    return is_drivers(error) and not is_of_media_driver
+
+
+def _files(error: BaseException) -> list[str]:
+    return [each.filename for each in traceback.extract_tb(error.__traceback__)]
 
 
 def is_drivers_file(name: str) -> bool:
-    """Return whether a source file belongs to the driver or client."""
+    """Return whether a source file belongs to the driver, client or archive."""
     return Path(name).resolve().is_relative_to(_DRIVER)
 
 

@@ -1,5 +1,5 @@
-"""An endless turn of a driver or client ends the run or trial as its failure. So does a driver
-that sends without end.
+"""An endless turn or an exception of a driver, client or archive ends the run or trial as its
+failure. So does a driver that sends without end.
 """
 
 import os
@@ -37,10 +37,14 @@ traffic:
 expect: [delivered_once]
 budget: {wall: 60s}
 """
+RECORDED = SCENARIO.replace("    to: b\n", "    to: b\n    recorded: b\n")
+RECORDED += "archives: [{host: b, segment: 64KiB}]\n"
 PRELUDE = """
 import sys
 from windtunnel.harness.simulator import datagram_limit, turn_watch
 turn_watch.TurnWatch.__init__.__kwdefaults__.update(limit_s=0.5, poll_s=0.05)
+from windtunnel.driver.archive.recording.recorder import Recorder
+from windtunnel.driver.archive.server.archive import Archive
 from windtunnel.driver.client.aeron import Aeron
 from windtunnel.driver.media_driver.conductor.conductor import Conductor
 from windtunnel.harness.simulator.applications.subscriber import Subscriber
@@ -50,11 +54,13 @@ from windtunnel.harness.simulator.world import turn
 def failing(*arguments, **more):
     return [][len(arguments)]
 
-failing.__code__ = failing.__code__.replace(co_filename=Conductor.do_work.__code__.co_filename)
-
 def endless(*arguments):
     while True:
         pass
+
+def plant(planted, owner, name):
+    file = getattr(owner, name).__code__.co_filename
+    setattr(owner, name, type(plant)(planted.__code__.replace(co_filename=file), globals()))
 
 """
 RUN = """
@@ -74,7 +80,12 @@ PLANTED = {
     "client": "Aeron.invoke = endless",
     "harness": "Subscriber.step = endless",
     "trial": "Trial._begin = endless",
-    "start": "Conductor.__init__ = failing",
+    "start": "plant(failing, Conductor, '__init__')",
+    "failing conductor": "plant(failing, Conductor, 'do_work')",
+    "failing archive": "plant(failing, Recorder, 'do_work')",
+    "failing close": "plant(failing, Recorder, 'close')",
+    "failing client": "plant(failing, Aeron, 'async_add_exclusive_publication')",
+    "archive": "plant(endless, Archive, 'invoke')",
     "datagrams": """
 vars(datagram_limit).update(DATAGRAMS=2, DATAGRAMS_PER_S=0, DATAGRAMS_PER_MESSAGE=0)
 """,
@@ -93,9 +104,9 @@ def execute(command):
     )
 
 
-def simulate(where, folder):
+def simulate(where, folder, scenario=SCENARIO):
     file, run_dir = folder / "endless.yaml", RunDir(folder / "run")
-    file.write_text(SCENARIO)
+    file.write_text(scenario)
     run_dir.make()
     case = resolve(
         load_scenario(file),
@@ -131,6 +142,14 @@ def test_an_endless_agent_is_its_drivers_failure(agent, tmp_path):
 
 
 @pytest.mark.full
+def test_an_endless_archive_is_its_own_failure(tmp_path):
+    done, simulation = simulate("archive", tmp_path, RECORDED)
+    assert done.returncode == SUBJECT_FAILED, done.stderr
+    (failed,) = [each for each in simulation.exits if each.exit_code]
+    assert failed.name == "b/archive"
+
+
+@pytest.mark.full
 def test_an_endless_client_is_its_applications_failure(tmp_path):
     done, simulation = simulate("client", tmp_path)
     assert done.returncode == SUBJECT_FAILED, done.stderr
@@ -145,6 +164,33 @@ def test_a_driver_that_does_not_start_is_the_drivers_failure(tmp_path):
     failed = {each.name: each.last_log_line for each in simulation.exits if each.exit_code}
     assert list(failed) == ["a/driver", "b/driver"]
     assert failed["a/driver"].startswith("raised IndexError at conductor.py:")
+
+
+@pytest.mark.parametrize(
+    ("where", "names", "file"),
+    [
+        ("failing archive", ["b/archive"], "recorder.py"),
+        pytest.param("failing close", ["b/archive"], "recorder.py", marks=pytest.mark.full),
+        pytest.param(
+            "failing client",
+            ["b/recorder-stream", "a/publisher-stream"],
+            "registrar.py",
+            marks=pytest.mark.full,
+        ),
+        # The archive runs the driver's duty cycle while it waits for a response.
+        pytest.param(
+            *("failing conductor", ["a/driver", "b/driver"], "conductor.py"),
+            marks=pytest.mark.full,
+        ),
+    ],
+)
+def test_an_exception_is_the_failure_of_the_program_that_raised_it(where, names, file, tmp_path):
+    done, simulation = simulate(where, tmp_path, RECORDED)
+    assert done.returncode == SUBJECT_FAILED, done.stderr
+    failed = {each.name: each.last_log_line for each in simulation.exits if each.exit_code}
+    assert list(failed) == names
+    assert failed[names[0]].startswith(f"raised IndexError at {file}:")
+    assert "IndexError: list index out of range" in done.stdout
 
 
 @pytest.mark.full

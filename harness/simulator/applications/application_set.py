@@ -9,6 +9,7 @@ exercises     one program for each, with clients on the first two hosts
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Sequence
 from functools import partial
 from random import Random
@@ -26,10 +27,13 @@ from windtunnel.harness.simulator.applications.programs import Application, Driv
 from windtunnel.harness.simulator.applications.publisher import Publisher
 from windtunnel.harness.simulator.applications.routines import MergingSubscriber, RoutineApplication
 from windtunnel.harness.simulator.applications.subscriber import Subscriber
+from windtunnel.harness.simulator.blame import in_one_line, is_programs
 from windtunnel.harness.simulator.exercises.exercise import Exercise
 from windtunnel.harness.simulator.network.in_flight import NEVER
 from windtunnel.harness.simulator.sabotage import Sabotage
+from windtunnel.harness.simulator.support import Unsupported
 from windtunnel.harness.simulator.world.host import Host
+from windtunnel.harness.simulator.world.virtual_time import AT_ONCE
 from windtunnel.harness.simulator.world.world import SimulatedWorld
 from windtunnel.harness.workload.options import Options
 
@@ -212,7 +216,11 @@ class ApplicationSet:
         next_ns = NEVER
         for each in (*self.living_archives, *self.running):
             self.stepping = each
-            next_ns = min(next_ns, each.step())
+            try:
+                next_ns = min(next_ns, each.step())
+            except Exception as error:
+                _note_failure(each, error)
+                next_ns = AT_ONCE
         self.stepping = None
         now_ns = self._clock_ns()
         for driver in self.drivers:
@@ -243,7 +251,10 @@ class ApplicationSet:
         for each in self.applications:
             each.close(self._folder.host(each.host.name))
         for archive in self.archives:
-            archive.close()
+            try:
+                archive.close()
+            except Exception as error:
+                _note_failure(archive, error)
 
     def close_samplers(self) -> None:
         """Write the counter samples of all drivers, including those that have ended."""
@@ -262,3 +273,13 @@ class ApplicationSet:
         programs: list[Program] = [*self.drivers, *self.archives, *self.applications]
         exercises = [each.exit(log) for each in self.exercises]
         return [*(each.exit(log) for each in programs), *exercises]
+
+
+def _note_failure(program: ArchiveProgram | Application | Exercise, error: Exception) -> None:
+    """Note an exception in the client or the archive of a program as its failure. Raises any other
+    exception again.
+    """
+    if isinstance(error, Unsupported) or not is_programs(error):
+        raise error
+    print("".join(traceback.format_exception(error)), flush=True)
+    program.error = f"raised {in_one_line(error)}"
