@@ -80,6 +80,17 @@ def test_a_replica_equals_the_stream(tmp_path):
 
 
 @pytest.mark.full
+def test_a_pause_of_all_programs_includes_a_replicator(tmp_path):
+    event = "{id: e, whom: {host: a, process: all}, when: {published: 1KiB}, act: {pause: 500ms}}"
+    file = tmp_path / "paused.yaml"
+    file.write_text(scenario(REPLICATE).read_text() + f"events: [{event}]\n")
+    result = run(file, tmp_path)
+    assert result.outcome == "PASS", result.reason
+    (happened,) = read_applied_events(folder_of(tmp_path).host_events)
+    assert happened.processes == ["archive", "driver", "publisher", "replicator"]
+
+
+@pytest.mark.full
 def test_a_seed_reproduces_recordings(tmp_path):
     first, second = run_twice(scenario(REPLICATE), tmp_path, (5, 5))
     assert first.digest == second.digest

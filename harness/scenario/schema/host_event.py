@@ -38,7 +38,7 @@ EVENTS_MAX = 64
 PAUSE_NS_MAX = 60_000_000_000
 Process = Literal["driver", "publisher", "subscriber", "archive", "application", "all"]
 ALL_ROLES = (
-    *("driver", "publisher", "subscriber", "archive", "recorder", "replayer"),
+    *("driver", "publisher", "subscriber", "archive", "recorder", "replayer", "replicator"),
     "application",
 )
 """All roles that a process on a host can have."""
