@@ -112,7 +112,7 @@ class ApplicationSet:
         )
 
     def _add_routines(self, role: str, traffic: TrafficCase) -> None:
-        """Add what uses the archive of a host, with this role for a stream."""
+        """Add the programs of a stream that have this role and use an archive."""
         for name in traffic.ends(role):
             host = self._world.host(name)
             make = partial(self._routine, self._options(role, traffic.at(name), host), host)
