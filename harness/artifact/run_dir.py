@@ -27,6 +27,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+ROLE_OF_FILES = {"replayer": "publisher", "replicator": "recorder"}
+"""Roles whose programs write files under another role's name, mapped to that role."""
 COMPRESSED_SUFFIX = ".gz"
 
 

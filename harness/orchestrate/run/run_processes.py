@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from windtunnel.harness.artifact.run_dir import ROLE_OF_FILES
 from windtunnel.harness.capture import sniffer
 from windtunnel.harness.orchestrate.lab import MID, ContainerLab, Lab, LabProcess
 from windtunnel.harness.orchestrate.processes import watch
@@ -35,9 +36,6 @@ WORKLOADS = ("publisher", "subscriber", "recorder", "replayer", "replicator")
 
 SUBJECT_ROLES = frozenset({"driver", "archive", *WORKLOADS})
 """Roles of the subject's processes. The judge decides whether they ended as expected."""
-
-ROLE_OF_FILES = {"replayer": "publisher", "replicator": "recorder"}
-"""Roles whose processes write files under another role's name, mapped to that role."""
 
 
 def process_id(watched: WatchedProcess) -> str:

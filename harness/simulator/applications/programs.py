@@ -17,7 +17,7 @@ from windtunnel.driver.base.errors import DriverError
 from windtunnel.driver.client.aeron import Aeron
 from windtunnel.driver.command.command_type import ErrorCode
 from windtunnel.harness.artifact.run.manifest import ProcessExit
-from windtunnel.harness.artifact.run_dir import HostDir
+from windtunnel.harness.artifact.run_dir import ROLE_OF_FILES, HostDir
 from windtunnel.harness.simulator.applications.publisher import Publisher
 from windtunnel.harness.simulator.applications.routines import MergingSubscriber, RoutineApplication
 from windtunnel.harness.simulator.applications.subscriber import Subscriber
@@ -28,8 +28,6 @@ from windtunnel.harness.simulator.world.host import Host, HostClient
 from windtunnel.harness.simulator.world.virtual_time import AT_ONCE
 from windtunnel.harness.workload.stop import SubjectError, error_text
 
-ROLE_OF_FILES = {"replayer": "publisher", "replicator": "recorder"}
-"""Roles of applications that write files under another role's name, mapped to that role."""
 KILLED = -9
 """Exit code of a process killed by SIGKILL."""
 SUCCESSOR = "#"
