@@ -69,6 +69,8 @@ class Operations:
         """The publication or subscription, its client, and the channel of each destination."""
         self._removed: list[str] = []
         """Publications, subscriptions and counters that clients have removed."""
+        self._reasons: dict[str, str] = {}
+        """The reason for the rejection of each image that was rejected."""
         self._kinds: list[tuple[int, Callable[[], None]]] = [
             *((14, self._add_publication), (14, self._add_subscription), (10, self._add_both)),
             *((8, self._remove_publication), (8, self._remove_subscription), (14, self._publish)),
@@ -326,7 +328,9 @@ class Operations:
         of_all = [images(driver) for driver in self._drivers]
         image = self._one_of(sorted(set.intersection(*map(set, of_all))))
         if image:
-            reason, name = self._random.choice(("", "because", "x" * 1_000)), self._new_name("no")
+            # Which of two reasons is sent depends on when the agents of a driver run.
+            drawn, name = self._random.choice(("", "because", "x" * 1_000)), self._new_name("no")
+            reason = self._reasons.setdefault(image, drawn)
             client, numbers = self._random.choice(self.clients), iter(of_all)
             self._awaited = name
             self._on_all(

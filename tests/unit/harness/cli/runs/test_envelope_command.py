@@ -42,7 +42,7 @@ def test_without_a_scenario_all_simulated_ones_but_findings_are_measured(asked, 
     assert main(["envelope", "--file", str(tmp_path / "bands.json")]) == exit_code.OK
     folders = {each.parent.name for each in asked["files"]}
     assert {"loss", "exam", "recovery"} <= folders
-    assert not folders & {"findings", "archive", "compose"}
+    assert not folders & {"findings", "compose"}
 
 
 @pytest.mark.parametrize("value", ["ours", "=3", "ours=0", "ours=x", "ours=1001"])
