@@ -64,12 +64,22 @@ class Destinations:
             self._send(self.REMOVE_DESTINATION, channel, is_collected=True)
         )
 
-    def async_add_destination(self, channel: str) -> int:
+    def async_add_destination(self, channel: str, *, is_collected: bool = False) -> int:
         """Send the command to add a destination, without waiting for the response.
 
-        Returns the command's correlation id, which is also the destination's registration id.
+        Returns the command's correlation id, which is also the destination's registration id. With
+        `is_collected`, `is_destination_added` raises the error that would otherwise be passed to
+        the error handler.
         """
-        return self._send(self.ADD_DESTINATION, channel, is_collected=False)
+        return self._send(self.ADD_DESTINATION, channel, is_collected=is_collected)
+
+    def is_destination_added(self, destination_id: int) -> bool:
+        """Return whether the driver has responded to a command that is collected. Returns True
+        once.
+
+        Raises RegistrationError or CommandTimeoutError once, and ClientError for an unknown id.
+        """
+        return self._conductor.commands.take(destination_id) is not None
 
     def async_remove_destination(self, channel: str) -> int:
         """Send the command to remove the destination with the given channel. Returns the command's

@@ -125,7 +125,7 @@ class Draw:
 
     def event(self) -> str:
         """Return the event, or an empty text."""
-        if not self.kills and (self.kind == "merge" or self.happens(50)):
+        if not self.kills and self.happens(50):
             return ""
         at = f"when: {{published: {self.pick(1, 32, 40)}KiB}}"
         process, act = "archive", "{kill: {restart_after: 11s}}"

@@ -73,9 +73,7 @@ class ReplayMerge:
         start_position: int,
         progress_timeout_ns: int = PROGRESS_TIMEOUT_NS,
     ) -> None:
-        """Start a merge. Raises ValueError if a channel is unsuitable for a merge, or
-        RegistrationError if the driver rejects the replay destination.
-        """
+        """Start a merge. Raises ValueError if a channel is unsuitable for a merge."""
         _check(subscription.channel, replay_channel, replay_destination, live_destination)
         self.subscription, self._session = subscription, archive.session
         self._clock = archive.session.clock
@@ -96,7 +94,8 @@ class ReplayMerge:
         self._backoff_ns, self._next_request_ns = BACKOFF_NS_MIN, 0
         self._last_position = self._last_idle_poll_ns = 0
         self._progress_at_ns = self._clock.now_ns()
-        subscription.add_destination(replay_destination)
+        self._adding = [subscription.async_add_destination(replay_destination, is_collected=True)]
+        """The destinations to which the driver has not responded."""
         endpoint = uri.parse(replay_destination).get(uri_param.ENDPOINT) or ""
         if endpoint.endswith(":0"):
             self.state = MergeState.RESOLVE_REPLAY_PORT
@@ -129,12 +128,14 @@ class ReplayMerge:
     def do_work(self) -> int:
         """Run one duty cycle of the merge. Returns the amount of work done.
 
-        Raises ArchiveError and the driver's errors. The state is FAILED after an error.
+        Raises ArchiveError and the driver's errors, such as RegistrationError if it rejects a
+        destination. The state is FAILED after an error.
         """
         step = self._steps.get(self.state)
         if step is None:
             return 0
         try:
+            self._check_destinations()
             self._check_errors()
             before = self.state
             work_count = int(step())
@@ -151,6 +152,10 @@ class ReplayMerge:
             self.state = MergeState.FAILED
             raise
         return work_count
+
+    def _check_destinations(self) -> None:
+        while self._adding and self.subscription.is_destination_added(self._adding[0]):
+            del self._adding[0]
 
     def _check_errors(self) -> None:
         if not self._session.is_connected:
@@ -250,10 +255,13 @@ class ReplayMerge:
             behind = target - self.image.position
             transports = self.image.active_transport_count
             if not self.is_live_added and behind <= self._window_length(self.image):
-                self.subscription.add_destination(self._live_destination)
+                live = self._live_destination
+                self._adding.append(
+                    self.subscription.async_add_destination(live, is_collected=True)
+                )
                 self.is_live_added = True
             elif self.is_live_added and behind <= 0 and transports >= TRANSPORTS_WHEN_BOTH:
-                self.subscription.remove_destination(self._replay_destination)
+                self.subscription.async_remove_destination(self._replay_destination)
                 self._stop_replay()
                 self.state = MergeState.MERGED
                 return True
@@ -274,6 +282,8 @@ class ReplayMerge:
         if self.state is MergeState.CLOSED:
             return
         self._cancel_request()
+        for each in self._adding:
+            self._session.aeron.abandon(each)
         if not self.is_merged and not self.subscription.is_closed:
             self.subscription.async_remove_destination(self._replay_destination)
         if self._session.is_connected:

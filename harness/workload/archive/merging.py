@@ -93,7 +93,10 @@ def read_merged(
         recording = yield from _long_recording(archive, traffic.stream_id, merges)
         session_id = recording.session_id
         channel = f"aeron:udp?control-mode=manual|session-id={session_id}"
-        with aeron.add_subscription(channel, traffic.stream_id) as subscription:
+        registration_id = aeron.async_add_subscription(channel, traffic.stream_id)
+        while (subscription := aeron.get_subscription(registration_id)) is None:
+            yield None
+        with subscription:
             facts.session_id, facts.join_position = session_id, recording.start_position
             facts.started_ns = surroundings.epoch_ns()
             merge = ReplayMerge(

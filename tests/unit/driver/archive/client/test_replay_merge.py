@@ -18,26 +18,36 @@ from windtunnel.driver.archive.protocol.requests import (
     ReplayRequest,
     StopReplayRequest,
 )
+from windtunnel.driver.base import system
 from windtunnel.driver.base.arith import I64_MAX
 from windtunnel.driver.channel import uri
+from windtunnel.driver.client import RegistrationError
 
 STREAM_ID, SESSION_ID, RECORDING_ID = 1_001, 5, 9
 
 
 @pytest.fixture
-def merge(env, client):
-    subscription = env.aeron.add_subscription(
+def subscription(env):
+    created = env.aeron.add_subscription(
         f"aeron:udp?control-mode=manual|session-id={SESSION_ID}", STREAM_ID
     )
-    created = ReplayMerge(
-        subscription, client, replay_channel=f"aeron:udp?session-id={SESSION_ID}",
-        replay_destination="aeron:udp?endpoint=10.0.0.1:0",
-        live_destination="aeron:udp?endpoint=10.0.0.1:0",
-        recording_id=RECORDING_ID, start_position=64,
-    )  # fmt: skip
     yield created
     created.close()
-    subscription.close()
+
+
+def merge_of(subscription, client, replay_destination="aeron:udp?endpoint=10.0.0.1:0"):
+    return ReplayMerge(
+        subscription, client, replay_channel=f"aeron:udp?session-id={SESSION_ID}",
+        replay_destination=replay_destination, live_destination="aeron:udp?endpoint=10.0.0.1:0",
+        recording_id=RECORDING_ID, start_position=64,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def merge(subscription, client):
+    created = merge_of(subscription, client)
+    yield created
+    created.close()
 
 
 def until_state(env, merge, state):
@@ -96,6 +106,24 @@ def test_a_replay_that_does_not_arrive_times_out(env, merge):
     assert 5_000 * MS <= env.clock.now_ns() - before_ns < 5_200 * MS
     assert merge.has_failed
     assert merge.do_work() == 0
+
+
+def test_a_merge_does_not_wait_for_the_driver(subscription, client, monkeypatch):
+    monkeypatch.setattr(system, "sleep_ns", lambda ns: pytest.fail(f"slept {ns} ns"))
+    merge = merge_of(subscription, client)
+    for _ in range(3):
+        merge.do_work()
+    assert merge.state is MergeState.RESOLVE_REPLAY_PORT
+    merge.close()
+
+
+def test_a_rejected_destination_fails_the_merge(env, subscription, client):
+    # The simulated host has another address.
+    merge = merge_of(subscription, client, "aeron:udp?endpoint=10.0.0.9:0")
+    with pytest.raises(RegistrationError, match=r"cannot bind 10\.0\.0\.9:0"):
+        until_state(env, merge, MergeState.GET_RECORDING_POSITION)
+    assert merge.has_failed
+    merge.close()
 
 
 def test_a_rejected_replay_fails_the_merge(env, merge):
