@@ -20,7 +20,7 @@ from windtunnel.harness.workload.routine import MOMENT_NS, Routine, Surroundings
 
 
 class SteppedRoutine:
-    """A routine that the simulator runs while virtual time passes."""
+    """A routine that the simulator runs while virtual time passes. Base class of applications."""
 
     def __init__(self, routine: Routine[None], clock_ns: Callable[[], int]) -> None:
         self._routine, self._clock_ns = routine, clock_ns
@@ -45,7 +45,7 @@ class SteppedRoutine:
         return self._until_ns
 
 
-class RoutineApplication:
+class RoutineApplication(SteppedRoutine):
     """A recorder, replayer or replicator."""
 
     count_bytes = 0
@@ -66,30 +66,20 @@ class RoutineApplication:
         self._workload = ArchiveWorkload(
             options, Surroundings(connect, clock, clock_ns, self._note_ready)
         )
-        self._stepped = SteppedRoutine(self._workload.routine, clock_ns)
+        super().__init__(self._workload.routine, clock_ns)
 
     def _note_ready(self) -> None:
         self.is_ready = True
-
-    @property
-    def is_done(self) -> bool:
-        """Return whether the recording or the replay has ended."""
-        return self._stepped.is_done
-
-    def step(self) -> int:
-        """Run until it waits. Returns the time of the next step, AT_ONCE or NEVER."""
-        return self._stepped.step()
 
     def close(self, error: str) -> None:
         """Write the document. `error` describes the failure that ended it, or is empty."""
         self._workload.close(error or None)
 
 
-class MergingSubscriber:
+class MergingSubscriber(SteppedRoutine):
     """A subscriber that replays a recording and merges into the live stream."""
 
     role = "subscriber"
-    is_subscribed = True
 
     def __init__(
         self,
@@ -107,26 +97,12 @@ class MergingSubscriber:
         )
         surroundings = Surroundings(connect, clock, clock_ns, lambda: None)
         merging = read_merged(options, self._output.application, self._output.facts, surroundings)
-        self._stepped = SteppedRoutine(merging, clock_ns)
+        super().__init__(merging, clock_ns)
 
     @property
     def count_bytes(self) -> int:
         """Return the number of bytes in the complete messages that were delivered."""
         return self._output.progress.count_bytes
-
-    @property
-    def has_joined(self) -> bool:
-        """Return whether the application has received anything."""
-        return self.count_bytes > 0
-
-    @property
-    def is_done(self) -> bool:
-        """Return whether the live stream has ended."""
-        return self._stepped.is_done
-
-    def step(self) -> int:
-        """Read until it waits. Returns the time of the next step, AT_ONCE or NEVER."""
-        return self._stepped.step()
 
     def close(self, error: str) -> None:
         """Write the files. `error` describes the failure of the subscriber, or is empty."""
