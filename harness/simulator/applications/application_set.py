@@ -36,6 +36,7 @@ from windtunnel.harness.simulator.world.host import Host
 from windtunnel.harness.simulator.world.virtual_time import AT_ONCE
 from windtunnel.harness.simulator.world.world import SimulatedWorld
 from windtunnel.harness.workload.options import Options
+from windtunnel.harness.workload.routine import Surroundings
 
 
 class ApplicationSet:
@@ -121,16 +122,20 @@ class ApplicationSet:
     def _routine(
         self, options: Options, host: Host, connect: Callable[[], Aeron | None]
     ) -> RoutineApplication:
-        return RoutineApplication(options, connect, host.clock, self._clock_ns)
+        return RoutineApplication(options, self._surroundings(host, connect))
 
     def _merging(
         self, traffic: TrafficCase, connect: Callable[[], Aeron | None]
     ) -> MergingSubscriber:
         host = self._world.host(traffic.to_host)
         return MergingSubscriber(
-            self._options("subscriber", traffic, host), connect, host.clock, self._clock_ns,
+            self._options("subscriber", traffic, host),
+            self._surroundings(host, connect),
             flips_byte=self._sabotage.flips_byte,
-        )  # fmt: skip
+        )
+
+    def _surroundings(self, host: Host, connect: Callable[[], Aeron | None]) -> Surroundings:
+        return Surroundings(connect, host.clock, self._clock_ns, on_ready=lambda: None)
 
     def _options(self, role: str, traffic: TrafficCase, host: Host) -> Options:
         """Return the options that the process of a workload would have."""

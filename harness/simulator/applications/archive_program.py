@@ -58,21 +58,16 @@ class ArchiveProgram:
         self.name = name or f"{host.name}/archive"
         self.error = ""
         """The error that ended the archive, or empty."""
-        self.is_killed = self._is_paused = self._is_closed = False
+        self.is_killed = self._is_paused = False
         self._case, self._directory, self._rng = case, directory, rng
         self._clock_ns, self._uses_udp = clock_ns, uses_udp
         self._archive: Archive | None = None
-
-    @property
-    def is_ready(self) -> bool:
-        """Return whether clients can connect."""
-        return self._archive is not None
 
     def step(self) -> int:
         """Run a duty cycle. Returns the time of the next one that is needed even if nothing
         happens, AT_ONCE if this one has worked, or NEVER.
         """
-        if self.error or self.is_killed or self._is_paused or self._is_closed:
+        if self.error or self.is_killed or self._is_paused:
             return NEVER
         try:
             if self._archive is None:
@@ -120,7 +115,6 @@ class ArchiveProgram:
 
     def close(self) -> None:
         """Stop the archive in an orderly way, unless it was killed or has failed."""
-        self._is_closed = True
         if self._archive is not None and not self.is_killed and not self.error:
             self._archive.close()
 

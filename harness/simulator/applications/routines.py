@@ -7,9 +7,8 @@ MergingSubscriber       a late subscriber that merges a replay into the live str
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
-from windtunnel.driver.base.clock import Clock
-from windtunnel.driver.client.aeron import Aeron
 from windtunnel.harness.simulator.applications.subscriber_output import SubscriberOutput
 from windtunnel.harness.simulator.network.in_flight import NEVER
 from windtunnel.harness.simulator.world.virtual_time import AT_ONCE
@@ -50,23 +49,13 @@ class RoutineApplication(SteppedRoutine):
 
     count_bytes = 0
 
-    def __init__(
-        self,
-        options: Options,
-        connect: Callable[[], Aeron | None],
-        clock: Clock,
-        clock_ns: Callable[[], int],
-    ) -> None:
-        """`connect` creates a client, or returns None if no driver is running. `clock` is that of
-        the host, and `clock_ns` returns the time of documents.
-        """
+    def __init__(self, options: Options, surroundings: Surroundings) -> None:
         self.role, self.traffic = options.role, options.traffic
         self.is_ready = False
         """Whether a recorder no longer misses anything that is published."""
-        self._workload = ArchiveWorkload(
-            options, Surroundings(connect, clock, clock_ns, self._note_ready)
-        )
-        super().__init__(self._workload.routine, clock_ns)
+        noting = replace(surroundings, on_ready=self._note_ready)
+        self._workload = ArchiveWorkload(options, noting)
+        super().__init__(self._workload.routine, surroundings.epoch_ns)
 
     def _note_ready(self) -> None:
         self.is_ready = True
@@ -81,21 +70,12 @@ class MergingSubscriber(SteppedRoutine):
 
     role = "subscriber"
 
-    def __init__(
-        self,
-        options: Options,
-        connect: Callable[[], Aeron | None],
-        clock: Clock,
-        clock_ns: Callable[[], int],
-        *,
-        flips_byte: bool,
-    ) -> None:
-        """See RoutineApplication. `flips_byte` corrupts the first message."""
-        self.traffic = options.traffic
+    def __init__(self, options: Options, surroundings: Surroundings, *, flips_byte: bool) -> None:
+        """`flips_byte` corrupts the first message."""
+        self.traffic, clock_ns = options.traffic, surroundings.epoch_ns
         self._output = SubscriberOutput(
             options.traffic, options.files, clock_ns, flips_byte=flips_byte
         )
-        surroundings = Surroundings(connect, clock, clock_ns, lambda: None)
         merging = read_merged(options, self._output.application, self._output.facts, surroundings)
         super().__init__(merging, clock_ns)
 
