@@ -3,6 +3,7 @@
 total outcome    table: scenario x pair, worst verdict, passed/total    list of failures
 """
 
+from windtunnel.harness.artifact.escaped_text import escaped
 from windtunnel.reports.evidence import worst
 from windtunnel.reports.outcomes import Outcomes, Row
 
@@ -86,17 +87,11 @@ def _escaped(text: str) -> str:
     """Escape text for Markdown, including use in table cells. Control characters are escaped, too,
     because logs of CI systems and terminals show the file as it is.
     """
-    text = _printable(text)
+    text = escaped(text)
     for mark in ("\\", "|", "`", "*", "_", "<", "[", "#"):
         text = text.replace(mark, f"\\{mark}")
     return text
 
 
 def _code(text: str) -> str:
-    return f"`{_printable(text).replace('`', '')}`"
-
-
-def _printable(text: str) -> str:
-    return "".join(
-        each if each.isprintable() else each.encode("unicode_escape").decode() for each in text
-    )
+    return f"`{escaped(text).replace('`', '')}`"

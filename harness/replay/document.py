@@ -9,12 +9,13 @@ from typing import Any
 
 import yaml
 
+from windtunnel.harness.artifact.escaped_text import escaped
 from windtunnel.harness.replay.rules import Document
 from windtunnel.harness.scenario.loader import ScenarioError, parse_scenario
 from windtunnel.harness.scenario.schema.model import Scenario
 from windtunnel.harness.scenario.schema.units import format_bytes
 from windtunnel.harness.scenario.shorthand import expand
-from windtunnel.harness.scenario.yaml_document import YamlDocument, escaped, read_yaml
+from windtunnel.harness.scenario.yaml_document import YamlDocument, read_yaml
 
 WIDTH = 96
 KEYS = (

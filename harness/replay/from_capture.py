@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from windtunnel.harness.artifact.escaped_text import escaped
 from windtunnel.harness.artifact.noun_form import noun_for
 from windtunnel.harness.replay.document import parse, text_of
 from windtunnel.harness.replay.frame_outcome import (
@@ -29,7 +30,6 @@ from windtunnel.harness.replay.sightings import CaptureError, Stream, read_strea
 from windtunnel.harness.scenario.loader import ROOT_FOLDER, SUFFIX
 from windtunnel.harness.scenario.schema.traffic import TRAFFIC_MAX
 from windtunnel.harness.scenario.schema.units import format_duration
-from windtunnel.harness.scenario.yaml_document import escaped
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 import yaml
 from pydantic import ValidationError
 
+from windtunnel.harness.artifact.escaped_text import escaped
 from windtunnel.harness.scenario.error_text import error_text
 from windtunnel.harness.scenario.extends import completed, read_document
 from windtunnel.harness.scenario.schema.model import Scenario
@@ -26,7 +27,7 @@ from windtunnel.harness.scenario.services import with_services
 from windtunnel.harness.scenario.shorthand import expand
 from windtunnel.harness.scenario.sweep import variants
 from windtunnel.harness.scenario.validation.validation import problems
-from windtunnel.harness.scenario.yaml_document import ScenarioError, YamlDocument, escaped, quoted
+from windtunnel.harness.scenario.yaml_document import ScenarioError, YamlDocument, quoted
 
 _TABLE = TypeVar("_TABLE", bound=Table)
 SUFFIX = ".yaml"

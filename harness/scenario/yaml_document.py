@@ -134,15 +134,6 @@ def quoted(value: object) -> str:
 _Number = TypeVar("_Number", WrittenInteger, WrittenFloat)
 
 
-def escaped(text: str) -> str:
-    """Return a name from elsewhere with its unprintable characters escaped, such as line ends,
-    after which a comment would end, and bytes that are not UTF-8.
-    """
-    return "".join(
-        each if each.isprintable() else each.encode("unicode_escape").decode() for each in text
-    )
-
-
 class YamlDocument:
     """The values of a YAML document with their lines and columns."""
 

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from windtunnel.harness.artifact.escaped_text import escaped
+
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
@@ -56,11 +58,8 @@ def echo(text: str, *, err: bool = False) -> None:
 
 def printable(text: str) -> str:
     """Escape unprintable characters. Line ends are kept, and tabs become spaces."""
-    kept = (
-        each if each.isprintable() or each == "\n" else each.encode("unicode_escape").decode()
-        for each in text.replace("\r\n", "\n").expandtabs(4)
-    )
-    return "".join(kept)
+    lines = text.replace("\r\n", "\n").expandtabs(4).split("\n")
+    return "\n".join(escaped(each) for each in lines)
 
 
 def plain_lines(view: View) -> Iterator[str]:
