@@ -14,7 +14,8 @@ the mapping ends its stream.
 A process that wrote to such a page and then committed a frame would show others a frame without the
 bytes on that page. So `replace_together` defines pages at the start of a mapping that are replaced
 together. Others then see nothing that the process writes later, nor the length that commits it.
-A failed read replaces a single page if the process may still use the others.
+A failed read replaces a single page if the process may still use the others. On a file system of
+huge pages (hugetlbfs), only whole huge pages can be replaced.
 
 The handler is machine code, which is stored in the cache like a kernel. A handler in Python would
 never run, because Python calls it only after the faulting instruction, and threads without the GIL
@@ -36,6 +37,7 @@ from windtunnel.driver.base.bus_error_table import (
     BEGIN,
     END,
     LOST_PAGES,
+    PAGE_LENGTH,
     READ_END,
     ROWS,
     SYMBOLS,
@@ -64,30 +66,37 @@ _handlers: list[np.ndarray] = []
 _ENTRY = "on_bus_error"
 
 
-def register(address: int, length: int) -> int:
+def register(address: int, length: int, page_length: int = mmap.PAGESIZE) -> int:
     """Protect a mapping from SIGBUS. Returns its row in the table of protected mappings, or
     NOT_REGISTERED if the table is full.
+
+    `page_length` is the length in which the mapping can be replaced, a power of two. The mapping
+    begins at a multiple of it.
     """
     try:
         row = _free_rows.pop()
     except IndexError:
         return NOT_REGISTERED
-    page = mmap.PAGESIZE
     rows[row, LOST_PAGES] = 0
-    rows[row, END] = address + (length + page - 1) // page * page
+    rows[row, PAGE_LENGTH] = page_length
+    rows[row, END] = address + _whole_pages(length, page_length)
     # Written last, because the handler can run at any time. It ignores a row whose BEGIN is 0.
     rows[row, BEGIN] = address
     return row
 
 
 def replace_together(row: int, length: int, *, on_read: bool) -> None:
-    """Replace the first `length` bytes of a mapping together, a multiple of the page size, when a
-    write to one of them fails, and with `on_read` also when a read fails.
+    """Replace the pages with the first `length` bytes of a mapping together when a write to one of
+    them fails, and with `on_read` also when a read fails.
     """
     if row != NOT_REGISTERED:
-        end = rows[row, BEGIN] + length
+        end = rows[row, BEGIN] + _whole_pages(length, int(rows[row, PAGE_LENGTH]))
         rows[row, WRITE_END] = end
         rows[row, READ_END] = end if on_read else 0
+
+
+def _whole_pages(length: int, page_length: int) -> int:
+    return (length + page_length - 1) // page_length * page_length
 
 
 def unregister(row: int) -> None:

@@ -14,6 +14,7 @@ from windtunnel.driver.base.bus_error_table import (
     END,
     LOST_PAGES,
     MAPPINGS,
+    PAGE_LENGTH,
     PREVIOUS_ACTION,
     READ_END,
     ROW_WORDS,
@@ -70,10 +71,11 @@ def _lost_pages(found: Any, context: Any, where: Any, row: Any, begin: Any) -> t
     read_end = found.load(_word(found, found.add(row, _I64(8 * READ_END))))
     end = found.select(is_write, write_end, read_end)
     is_together = found.icmp_unsigned("<", where, end)
-    page = found.and_(where, _I64(-mmap.PAGESIZE))
+    page_length = found.load(_word(found, found.add(row, _I64(8 * PAGE_LENGTH))))
+    page = found.and_(where, found.sub(_I64(0), page_length))
     return (
         found.select(is_together, begin, page),
-        found.select(is_together, found.sub(end, begin), _I64(mmap.PAGESIZE)),
+        found.select(is_together, found.sub(end, begin), page_length),
     )
 
 

@@ -7,7 +7,9 @@ ROWS = 1 << 15
 BEGIN, END, LOST_PAGES = 0, 1, 2
 WRITE_END, READ_END = 3, 4
 """Words with the end of the pages that are replaced together when a write or a read fails."""
-ROW_WORDS = 5
+PAGE_LENGTH = 5
+"""Word with the length of a page, which is larger on a file system of huge pages."""
+ROW_WORDS = 6
 ACTION_LENGTH = 256
 """Buffer length that is enough for `struct sigaction` in any libc on 64-bit Linux (152 in glibc).
 """

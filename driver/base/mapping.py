@@ -27,14 +27,19 @@ driver or client with many streams would run out of descriptors. They require Py
 class Mapping:
     """A shared mapping of a file, read-only if `writable` is False."""
 
-    def __init__(self, path: Path, memory: mmap.mmap, writable: bool) -> None:
+    def __init__(
+        self, path: Path, memory: mmap.mmap, writable: bool, page_length: int = mmap.PAGESIZE
+    ) -> None:
         self.path = path
         self.writable = writable
         self._memory: mmap.mmap | None = memory
         self.array: np.ndarray = np.frombuffer(memory, dtype=np.uint8)
         self.length = len(memory)
         self.address = address_of(self.array)
-        self._row = bus_error_guard.register(self.address, self.length)
+        # Other file systems may report a length to which the mapping is not aligned.
+        if page_length.bit_count() != 1 or (self.address | self.length) % page_length:
+            page_length = mmap.PAGESIZE
+        self._row = bus_error_guard.register(self.address, self.length, page_length)
         # The pages are unmapped when the last array over them is collected, possibly after `close`.
         self._registration = weakref.finalize(memory, bus_error_guard.unregister, self._row)
 
@@ -85,6 +90,7 @@ def create(path: Path, length: int, *, sparse: bool = True) -> Mapping:
         if not sparse:
             os.posix_fallocate(descriptor, 0, length)
         memory = mmap.mmap(descriptor, length, **_UNTRACKED)
+        return Mapping(path, memory, True, _page_length(descriptor))
     except OSError as error:
         os.unlink(path)
         raise StorageError(
@@ -92,7 +98,6 @@ def create(path: Path, length: int, *, sparse: bool = True) -> Mapping:
         ) from error
     finally:
         os.close(descriptor)
-    return Mapping(path, memory, True)
 
 
 def open_file(path: Path, *, writable: bool = True) -> Mapping:
@@ -107,8 +112,13 @@ def open_file(path: Path, *, writable: bool = True) -> Mapping:
             raise StorageError(f"cannot map {path}: the file is empty")
         access = mmap.ACCESS_WRITE if writable else mmap.ACCESS_READ
         memory = mmap.mmap(descriptor, length, access=access, **_UNTRACKED)
-        return Mapping(path, memory, writable)
+        return Mapping(path, memory, writable, _page_length(descriptor))
     except OSError as error:
         raise StorageError(f"cannot map {path}: {error.strerror}") from error
     finally:
         os.close(descriptor)
+
+
+def _page_length(descriptor: int) -> int:
+    """Return the length of the pages of a mapped file: of huge pages on hugetlbfs."""
+    return max(mmap.PAGESIZE, os.fstat(descriptor).st_blksize)

@@ -107,6 +107,57 @@ assert not other.log[:64].any()
     assert ended.returncode == 0, ended.stderr
 
 
+@pytest.fixture
+def huge_pages():
+    """Permit the kernel to allocate huge pages of 2 MiB on demand."""
+    limit = Path("/proc/sys/vm/nr_overcommit_hugepages")
+    before = limit.read_text()
+    try:
+        limit.write_text("16")
+    except OSError as error:
+        pytest.skip(f"huge pages cannot be permitted: {error.strerror} (run as root)")
+    yield
+    limit.write_text(before)
+
+
+@pytest.mark.parametrize(("together", "read", "kept"), [
+    ("", "", "7, 7, 0, 0"),
+    ("mapped.replace_together(4 * MIB + 4096, on_read=False)", "", "9, 0, 0, 0"),
+    ("mapped.replace_together(4 * MIB + 4096, on_read=True)", "array[5 * MIB]", "9, 0, 0, 0"),
+])  # fmt: skip
+def test_whole_huge_pages_are_replaced(tmp_path, huge_pages, together, read, kept):
+    ended = child(tmp_path, f"""
+bus_error_guard.install()
+MIB = 1 << 20
+file = os.memfd_create("huge", os.MFD_HUGETLB | os.MFD_HUGE_2MB)
+os.ftruncate(file, 8 * MIB)
+try:
+    mapped = mapping.open_file(Path(f"/proc/self/fd/{{file}}"))
+except mapping.StorageError as error:
+    if "Cannot allocate memory" not in str(error): raise
+    print("no free huge pages")
+    sys.exit(0)
+array = mapped.array
+array[:] = 7
+{together}
+os.ftruncate(file, 4 * MIB)
+{read}
+array[4 * MIB + 5] = 3
+if mapped.lost_pages == 1 and array[0] == 0:
+    array[0] = 9
+found = array[0], array[2 * MIB], array[4 * MIB], array[6 * MIB + 4096]
+assert found == ({kept}), found
+assert array[4 * MIB + 5] == 3
+assert mapped.lost_pages == 2, mapped.lost_pages
+assert os.pread(file, 1, 0) == bytes([7])
+del array
+mapped.close()
+""")  # fmt: skip
+    assert ended.returncode == 0, ended.stderr
+    if ended.stdout:
+        pytest.skip(ended.stdout.strip())
+
+
 def test_threads_without_the_gil_survive(tmp_path):
     ended = child(tmp_path, """
 import ctypes, threading
