@@ -21,7 +21,7 @@ from typing import Self
 
 from windtunnel.harness.bench.host import END_LIMIT_S, LOOK_S, START_LIMIT_S, DriverHost
 from windtunnel.harness.bench.plan import BenchSettings
-from windtunnel.harness.bench.subject import OURS, plain_environment
+from windtunnel.harness.bench.subject import OURS, driver_directory, plain_environment
 from windtunnel.harness.capture import process_facts
 from windtunnel.harness.orchestrate.lab import LabError
 from windtunnel.harness.orchestrate.processes.process import LocalProcess
@@ -87,7 +87,7 @@ def archive_settings(settings: BenchSettings, folder: Path, control_channel: str
     given |= {name.lower().replace("_", "."): text for name, text in settings.both_set.items()}
     # These settings are fixed, because other values would select another archive.
     return given | {
-        "aeron.dir": str(folder / "aeron"),
+        "aeron.dir": str(driver_directory(settings, folder)),
         "aeron.archive.dir": str(folder / "archive"),
         "aeron.archive.control.channel": control_channel,
     }
@@ -139,7 +139,7 @@ class ArchiveHost:
     @property
     def directory(self) -> Path:
         """The media driver's directory."""
-        return self._folder / "aeron"
+        return driver_directory(self._settings, self._folder)
 
     def __enter__(self) -> Self:
         self._folder.mkdir(parents=True, exist_ok=True)
@@ -201,5 +201,5 @@ class ArchiveHost:
             self._archive.wait(END_LIMIT_S)
             self._archive.kill()
         self._closing.close()
-        for name in ("aeron", "archive"):
-            shutil.rmtree(self._folder / name, ignore_errors=True)
+        for directory in (self.directory, self._folder / "archive"):
+            shutil.rmtree(directory, ignore_errors=True)

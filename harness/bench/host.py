@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Self
 
 from windtunnel.harness.bench.plan import BenchSettings
-from windtunnel.harness.bench.subject import DriverSubject, environment
+from windtunnel.harness.bench.subject import DriverSubject, driver_directory, environment
 from windtunnel.harness.capture import process_facts
 from windtunnel.harness.capture.process_facts import Memory
 from windtunnel.harness.dissect.driver_files.cnc_file import CncFileError, map_cnc
@@ -36,7 +36,7 @@ class DriverHost:
 
     def __init__(self, subject: DriverSubject, settings: BenchSettings, folder: Path) -> None:
         self.subject = subject
-        self.directory = folder / "aeron"
+        self.directory = driver_directory(settings, folder)
         self.start_up_ns = 0
         self.exit_code: int | None = None
         self._folder = folder

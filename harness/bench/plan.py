@@ -175,6 +175,8 @@ class BenchSettings:
     """Additional environment variables for both drivers."""
     ours_set: dict[str, str] = field(default_factory=dict)
     """Additional environment variables for Windtunnel's driver only. They override all others."""
+    memory: str | None = None
+    """Parent of the directories of drivers, or None for the benchmark's folder."""
     recording_bytes: int = 512 << 20
     """Maximum size of one recording. Each recording is purged before the next one."""
 

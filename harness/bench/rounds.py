@@ -14,7 +14,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -46,7 +46,11 @@ def run_rounds(settings: BenchSettings, on_start: OnStart, on_reading: OnReading
             "use `--drivers ours` to measure only Windtunnel's driver"
         )
     readings: list[Reading] = []
-    with _folder() as folder:
+    with ExitStack() as stack:
+        folder = stack.enter_context(_folder(_shared_memory()))
+        if settings.memory:
+            memory = stack.enter_context(_folder(Path(settings.memory)))
+            settings = replace(settings, memory=str(memory))
         short = replace(settings, seconds=UNMEASURED_S, warm_up_s=UNMEASURED_S)
         for index, subject in enumerate(drivers):
             on_start(UNMEASURED, subject)
@@ -104,13 +108,17 @@ def _measure_archives(
     shutil.rmtree(folder, ignore_errors=True)
 
 
-@contextmanager
-def _folder() -> Iterator[Path]:
-    """Context manager that creates a temporary folder. If possible, the folder is in shared memory,
-    so that the disk does not affect the measurement.
-    """
+def _shared_memory() -> Path | None:
+    """Return a parent for files that the disk would affect, or None without shared memory."""
     shared = Path("/dev/shm")
-    parent = shared if shared.is_dir() and os.access(shared, os.W_OK) else None
+    return shared if shared.is_dir() and os.access(shared, os.W_OK) else None
+
+
+@contextmanager
+def _folder(parent: Path | None) -> Iterator[Path]:
+    """Context manager that creates a temporary folder in `parent`, or in the system's folder for
+    temporary files.
+    """
     path = Path(tempfile.mkdtemp(prefix="windtunnel-bench-", dir=parent))
     try:
         yield path

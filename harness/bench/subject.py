@@ -62,6 +62,11 @@ def plain_environment(ambient: Mapping[str, str] = os.environ) -> dict[str, str]
     return {name: text for name, text in ambient.items() if not name.startswith("AERON_")}
 
 
+def driver_directory(settings: BenchSettings, folder: Path) -> Path:
+    """Return the directory of a driver whose other files are in `folder`."""
+    return Path(settings.memory or folder) / "aeron"
+
+
 def environment(
     subject: DriverSubject,
     settings: BenchSettings,

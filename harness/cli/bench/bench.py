@@ -100,6 +100,12 @@ def _names(
     help="Idle strategy of the benchmark's clients.",
 )
 @click.option(
+    "--memory",
+    type=click.Path(exists=True, file_okay=False, writable=True),
+    metavar="DIR",
+    help="Create the drivers' directories in this one, such as a hugetlbfs.  [default: /dev/shm]",
+)
+@click.option(
     "--set",
     "both_set",
     multiple=True,
@@ -198,6 +204,7 @@ def bench(
       windtunnel bench --only recovery,long-path --rounds 5 --readings recovery.jsonl
       windtunnel bench --only udp-1344 --rounds 5 --floor udp-1344=8 --enforce
       windtunnel bench --peer aeronmd:build/aeronmd --client pyaeron
+      windtunnel bench --memory /mnt/huge --set AERON_FILE_PAGE_SIZE=2m
     """
     from windtunnel.harness.bench.archive_host import ARCHIVES
     from windtunnel.harness.bench.plan import CASE_NAMES, GROUPS, BenchSettings, length_of

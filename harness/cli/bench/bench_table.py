@@ -86,9 +86,10 @@ def _heading(settings: "BenchSettings") -> str:
     given = {**settings.both_set, **{f"ours {k}": v for k, v in settings.ours_set.items()}}
     extra = "".join(f", {name}={value}" for name, value in given.items())
     mtu = f", mtu {settings.mtu}" if settings.mtu else ""
+    memory = f", memory {settings.memory}" if settings.memory else ""
     return (
         f"{settings.rounds} rounds of {settings.seconds:g} s, {settings.threading_mode}, "
-        f"window {settings.window}, term {settings.term_length}{mtu}{extra}"
+        f"window {settings.window}, term {settings.term_length}{mtu}{memory}{extra}"
     )
 
 

@@ -5,6 +5,7 @@ import pytest
 from windtunnel.harness.bench import rounds
 from windtunnel.harness.bench.measure import Reading
 from windtunnel.harness.bench.plan import BenchSettings
+from windtunnel.harness.bench.subject import driver_directory
 from windtunnel.harness.orchestrate.lab import LabError
 from windtunnel.harness.orchestrate.subjects import peers
 
@@ -17,6 +18,7 @@ def seen(monkeypatch):
     class FakeHost:
         def __init__(self, subject, settings, folder):
             self.subject, self.is_alive = subject, True
+            directories.append(driver_directory(settings, folder))
             folder.mkdir(parents=True)
             folders.add(folder)
 
@@ -33,6 +35,7 @@ def seen(monkeypatch):
             return Reading(host.subject.name, case.name, round_index, void="the driver exited")
         return Reading(host.subject.name, case.name, round_index, {"messages": 1.0})
 
+    directories = FakeHost.directories = []
     monkeypatch.setattr(rounds, "DriverHost", FakeHost)
 
     def measure_swarm(settings, folder, round_index):
@@ -104,6 +107,15 @@ def test_nothing_is_left_behind(seen):
     run(BenchSettings(rounds=1, cases=("startup",)))
     assert seen[0]
     assert not [folder for folder in seen[0] if folder.parent.exists()]
+
+
+def test_the_directories_of_all_drivers_are_in_the_given_one(seen, tmp_path):
+    run(BenchSettings(rounds=1, cases=("startup", *BOTH), memory=str(tmp_path)))
+    (directory,) = set(rounds.DriverHost.directories)
+    assert len(rounds.DriverHost.directories) == 7
+    assert directory.name == "aeron"
+    assert directory.parent.parent == tmp_path
+    assert not list(tmp_path.iterdir())
 
 
 def test_without_the_real_driver_nothing_is_started(seen, monkeypatch):
