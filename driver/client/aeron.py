@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Self, TypeVar
 
-from windtunnel.driver.base import bus_error_guard, system
+from windtunnel.driver.base import system
 from windtunnel.driver.base.clock import Clock, SystemClock
 from windtunnel.driver.client.conductor.conductor import ClientConductor
 from windtunnel.driver.client.conductor.resource_factory import ResourceFactory
@@ -26,6 +26,7 @@ from windtunnel.driver.client.handlers import CloseHandler, CounterHandler
 from windtunnel.driver.cnc import cnc_file
 from windtunnel.driver.cnc.cnc_file import CncFile
 from windtunnel.driver.cnc.counters_reader import CountersReader
+from windtunnel.driver.files import bus_error_guard
 
 _HANDLER = TypeVar("_HANDLER")
 

@@ -18,13 +18,13 @@ from pathlib import Path
 
 import numpy as np
 
-from windtunnel.driver.base import mapping
 from windtunnel.driver.base.atomics import get_i32_acquire, put_i32_release
 from windtunnel.driver.base.clock import Clock
 from windtunnel.driver.base.errors import DriverError, StorageError
 from windtunnel.driver.base.system import NS_PER_MS
 from windtunnel.driver.cnc import ring_buffer
 from windtunnel.driver.cnc.cnc_header import HEADER_LENGTH, VERSION, CncHeader
+from windtunnel.driver.files import mapping
 
 FILE_NAME = "cnc.dat"
 

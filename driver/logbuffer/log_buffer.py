@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-from windtunnel.driver.base import mapping
 from windtunnel.driver.base.arith import bits_to_shift
 from windtunnel.driver.base.errors import StorageError
+from windtunnel.driver.files import mapping
 from windtunnel.driver.logbuffer import descriptor, position
 from windtunnel.driver.logbuffer.parameters import LogParameters, initialise
 

@@ -16,7 +16,7 @@ import traceback
 from collections.abc import Callable
 from typing import Self
 
-from windtunnel.driver.base import bus_error_guard, idle
+from windtunnel.driver.base import idle
 from windtunnel.driver.base.clock import Clock, SystemClock
 from windtunnel.driver.base.errors import DriverError
 from windtunnel.driver.base.shutdown_signal import ShutdownSignal
@@ -24,6 +24,7 @@ from windtunnel.driver.base.system import NS_PER_MS
 from windtunnel.driver.channel.resolver import Resolver
 from windtunnel.driver.cnc import cnc_file, ring_buffer_reader
 from windtunnel.driver.command.command_type import ErrorCode
+from windtunnel.driver.files import bus_error_guard
 from windtunnel.driver.media.channel_sockets import Sockets, UdpSockets
 from windtunnel.driver.media.name_resolver import SystemResolver
 from windtunnel.driver.media_driver import composition, precompile

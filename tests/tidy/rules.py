@@ -26,6 +26,7 @@ MODULE_HOMES = {
     ),
     "llvmlite": (
         "driver/base/",
+        "driver/files/bus_error_handler.py",
         "driver/kernels/",
         "harness/exam/mutation_switch.py",
         "harness/orchestrate/precompile/precompile.py",
@@ -34,9 +35,9 @@ MODULE_HOMES = {
         "tests/",
     ),
     "mmap": (
-        "driver/base/bus_error_guard.py",
-        "driver/base/bus_error_handler.py",
-        "driver/base/mapping.py",
+        "driver/files/bus_error_guard.py",
+        "driver/files/bus_error_handler.py",
+        "driver/files/mapping.py",
         "driver/kernels/native_runtime.py",
         "harness/exam/mutation_switch.py",
         "harness/simulator/world/host_memory.py",

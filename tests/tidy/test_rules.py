@@ -44,7 +44,7 @@ def test_rejects_the_bad_text_and_accepts_the_good_one(rule, path, bad, good):
 
 def test_a_restricted_module_may_be_imported_where_it_belongs():
     assert not rules.modules_away_from_home("driver/kernels/jit.py", "import numba")
-    assert not rules.modules_away_from_home("driver/base/mapping.py", "import mmap")
+    assert not rules.modules_away_from_home("driver/files/mapping.py", "import mmap")
 
 
 def test_finds_broken_links_only():

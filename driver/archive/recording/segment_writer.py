@@ -24,7 +24,7 @@ from windtunnel.driver.archive.storage.frame_walk import HEADER_LENGTH, put_chec
 from windtunnel.driver.archive.storage.segment_file import base_of, file_name
 from windtunnel.driver.archive.storage.sync import SyncLevel, sync_directory, sync_file, write_all
 from windtunnel.driver.base.errors import StorageError
-from windtunnel.driver.base.regular_file import open_regular
+from windtunnel.driver.files.regular_file import open_regular
 from windtunnel.driver.wire import frame_type, header
 
 

@@ -32,7 +32,7 @@ from windtunnel.driver.archive.storage import catalog_entry as entries
 from windtunnel.driver.archive.storage.catalog_entry import CatalogEntry, RecordingState
 from windtunnel.driver.base.arith import align, is_power_of_two
 from windtunnel.driver.base.errors import StorageError
-from windtunnel.driver.base.regular_file import open_regular
+from windtunnel.driver.files.regular_file import open_regular
 
 FILE_NAME = "archive.catalog"
 STORAGE_VERSION = semantic_version(3, 1, 0)

@@ -31,7 +31,7 @@ from windtunnel.driver.archive.storage.catalog import (
 from windtunnel.driver.archive.storage.catalog_entry import CatalogEntry
 from windtunnel.driver.base.arith import align, is_power_of_two
 from windtunnel.driver.base.errors import StorageError
-from windtunnel.driver.base.regular_file import read_regular
+from windtunnel.driver.files.regular_file import read_regular
 from windtunnel.driver.wire.data import ALIGNMENT as FRAME_ALIGNMENT
 from windtunnel.driver.wire.data import HEADER_LENGTH as FRAME_HEADER_LENGTH
 

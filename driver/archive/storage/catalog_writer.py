@@ -36,7 +36,7 @@ from windtunnel.driver.archive.storage.catalog_entry import CatalogEntry, Record
 from windtunnel.driver.archive.storage.checksum import Checksum
 from windtunnel.driver.archive.storage.sync import SyncLevel, sync_directory, sync_file, write_all
 from windtunnel.driver.base.errors import StorageError
-from windtunnel.driver.base.regular_file import open_regular
+from windtunnel.driver.files.regular_file import open_regular
 
 REPLACEMENT_NAME = "archive.catalog.updated"
 CAPACITY = 1 << 20

@@ -24,7 +24,7 @@ from windtunnel.driver.archive.storage.checksum import NO_TABLE, Checksum, crc
 from windtunnel.driver.base.arith import align, bits_to_shift
 from windtunnel.driver.base.atomics import put_i32
 from windtunnel.driver.base.errors import StorageError
-from windtunnel.driver.base.regular_file import open_regular
+from windtunnel.driver.files.regular_file import open_regular
 from windtunnel.driver.kernels.jit import kernel
 from windtunnel.driver.logbuffer import position as positions
 from windtunnel.driver.wire import data, frame_type, header

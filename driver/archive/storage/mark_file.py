@@ -23,8 +23,8 @@ import numpy as np
 from windtunnel.driver.archive.protocol.codes import NULL_VALUE, major_of, version_text
 from windtunnel.driver.archive.storage.catalog import STORAGE_VERSION
 from windtunnel.driver.base.errors import StorageError
-from windtunnel.driver.base.regular_file import read_regular
 from windtunnel.driver.cnc.error_log import ErrorObservation, read_errors
+from windtunnel.driver.files.regular_file import read_regular
 
 FILE_NAME = "archive-mark.dat"
 LINK_NAME = "archive-mark.lnk"

@@ -41,9 +41,9 @@ from windtunnel.driver.base.arith import align
 from windtunnel.driver.base.atomics import put_i32_release, put_i64_release
 from windtunnel.driver.base.clock import Clock
 from windtunnel.driver.base.errors import DriverError, StorageError
-from windtunnel.driver.base.mapping import Mapping, create, open_file
-from windtunnel.driver.base.regular_file import open_regular, read_regular
 from windtunnel.driver.cnc import error_log
+from windtunnel.driver.files.mapping import Mapping, create, open_file
+from windtunnel.driver.files.regular_file import open_regular, read_regular
 
 
 class ActiveArchiveError(DriverError):

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from windtunnel.driver.archive.protocol.responses import RecordingDescriptor
 from windtunnel.driver.base.errors import StorageError
-from windtunnel.driver.base.regular_file import truncate_regular
+from windtunnel.driver.files.regular_file import truncate_regular
 
 SUFFIX = ".rec"
 DELETED_SUFFIX = ".rec.del"

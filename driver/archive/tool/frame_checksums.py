@@ -14,7 +14,7 @@ from windtunnel.driver.archive.storage.recovery import first_offset
 from windtunnel.driver.archive.storage.segment_file import SegmentFile
 from windtunnel.driver.archive.storage.sync import SyncLevel, sync_file, write_all
 from windtunnel.driver.base.errors import StorageError
-from windtunnel.driver.base.regular_file import open_regular
+from windtunnel.driver.files.regular_file import open_regular
 
 
 def write_checksums(

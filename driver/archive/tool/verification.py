@@ -23,7 +23,7 @@ from windtunnel.driver.archive.storage.frame_walk import SegmentReader
 from windtunnel.driver.archive.storage.recovery import first_offset, recovered_stop
 from windtunnel.driver.archive.storage.segment_file import SegmentFile, base_of
 from windtunnel.driver.base.errors import StorageError
-from windtunnel.driver.base.regular_file import truncate_regular
+from windtunnel.driver.files.regular_file import truncate_regular
 from windtunnel.driver.wire.data import ALIGNMENT
 
 Truncate = Callable[[int, int, str], bool]

@@ -2,7 +2,7 @@
 
 A log is unmapped some time after its last user released it, because another thread may still be
 polling it. Even then, its pages stay mapped while an array of them exists (see
-`windtunnel.driver.base.mapping`).
+`windtunnel.driver.files.mapping`).
 """
 
 import os
@@ -10,8 +10,8 @@ import threading
 from dataclasses import dataclass
 from pathlib import Path
 
-from windtunnel.driver.base import bus_error_guard
 from windtunnel.driver.base.errors import StorageError
+from windtunnel.driver.files import bus_error_guard
 from windtunnel.driver.logbuffer.descriptor import PAGE_SIZE_MIN
 from windtunnel.driver.logbuffer.log_buffer import LogBuffer
 

@@ -8,9 +8,9 @@ whose cnc.dat has lost pages cannot serve its clients, and ends.
 
 from collections.abc import Callable
 
-from windtunnel.driver.base import bus_error_guard
 from windtunnel.driver.base.errors import StorageError
 from windtunnel.driver.command.command_type import ErrorCode
+from windtunnel.driver.files import bus_error_guard
 from windtunnel.driver.logbuffer.log_buffer import LogBuffer
 from windtunnel.driver.media_driver.conductor.driver_resources import DriverResources
 from windtunnel.driver.media_driver.conductor.images.publication_images import PublicationImages

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import numpy as np
 
-from windtunnel.driver.base import mapping
 from windtunnel.driver.base.arith import align
 from windtunnel.driver.base.atomics import add_i64, copy, put_i64, put_i64_release
+from windtunnel.driver.files import mapping
 from windtunnel.driver.kernels.jit import kernel
 
 FILE_NAME = "loss-report.dat"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.unit.driver.media_driver.invoked_driver import CHANNEL, MS, SECOND, STREAM, lab
-from windtunnel.driver.base import bus_error_guard, system
+from windtunnel.driver.base import system
 from windtunnel.driver.client.aeron import Aeron
 from windtunnel.driver.client.context import ClientContext
 from windtunnel.driver.client.errors import (
@@ -20,6 +20,7 @@ from windtunnel.driver.client.errors import (
 from windtunnel.driver.cnc import broadcast, cnc_file
 from windtunnel.driver.command.command_type import ErrorCode
 from windtunnel.driver.command.image import AvailableImage
+from windtunnel.driver.files import bus_error_guard
 from windtunnel.driver.logbuffer import publication_result as result
 
 BAD_CHANNEL = "aeron:udp?endpoint=nowhere"

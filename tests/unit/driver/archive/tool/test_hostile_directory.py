@@ -9,7 +9,7 @@ from tests.unit.driver.archive.tool.outcome import put_mark_file
 from windtunnel.driver.archive.storage import mark_file
 from windtunnel.driver.archive.storage.catalog import FILE_NAME, Catalog
 from windtunnel.driver.archive.storage.catalog_writer import REPLACEMENT_NAME
-from windtunnel.driver.base.regular_file import open_regular, read_regular, truncate_regular
+from windtunnel.driver.files.regular_file import open_regular, read_regular, truncate_regular
 
 COMMANDS = (
     ("describe", "--all"), ("dump", "--limit", 1), ("errors",), ("pid",), ("count",),

@@ -33,7 +33,7 @@ import os, sys
 from pathlib import Path
 import pytest
 from tests.unit.driver.client.invoked_client import world
-from windtunnel.driver.base import bus_error_guard
+from windtunnel.driver.files import bus_error_guard
 from windtunnel.driver.cnc.error_log import read_errors
 
 folder, guarded, kind, keep = Path(sys.argv[1]), sys.argv[2], sys.argv[3], int(sys.argv[4])

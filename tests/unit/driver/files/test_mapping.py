@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from windtunnel.driver.base import mapping
 from windtunnel.driver.base.atomics import address_of, put_i32
 from windtunnel.driver.base.errors import StorageError
+from windtunnel.driver.files import mapping
 
 
 def test_two_mappings_of_a_file_share_its_bytes(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from llvmlite import binding as llvm
 from llvmlite import ir
 
-from windtunnel.driver.base.bus_error_table import (
+from windtunnel.driver.files.bus_error_table import (
     END,
     LOST_PAGES,
     MAPPINGS,

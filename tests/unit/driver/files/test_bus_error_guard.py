@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from windtunnel.driver.base import bus_error_guard
+from windtunnel.driver.files import bus_error_guard
 
 ROOT = Path(__file__).resolve().parents[4]
 PRELUDE = """
 import os, sys
 from pathlib import Path
-from windtunnel.driver.base import bus_error_guard, mapping
+from windtunnel.driver.files import bus_error_guard, mapping
 path = Path(sys.argv[1])
 mapped = mapping.create(path, 64 * 4096)
 mapped.array[:] = 7

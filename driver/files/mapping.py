@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from windtunnel.driver.base import bus_error_guard
 from windtunnel.driver.base.atomics import address_of
 from windtunnel.driver.base.errors import StorageError
+from windtunnel.driver.files import bus_error_guard
 
 _UNTRACKED: dict[str, Any] = {"trackfd": False} if sys.version_info >= (3, 13) else {}
 """Arguments that prevent mmap from keeping a duplicate of the descriptor open. With duplicates, a

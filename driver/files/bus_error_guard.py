@@ -32,7 +32,7 @@ import threading
 import numpy as np
 
 from windtunnel.driver.base.atomics import address_of
-from windtunnel.driver.base.bus_error_table import (
+from windtunnel.driver.files.bus_error_table import (
     ACTION_LENGTH,
     BEGIN,
     END,
@@ -146,7 +146,7 @@ def _image() -> KernelImage:
     store = KernelStore(install)
     found = store.load(_ENTRY)
     if found is None:
-        from windtunnel.driver.base import bus_error_handler
+        from windtunnel.driver.files import bus_error_handler
 
         found = from_object(bus_error_handler.object_code(_ENTRY), _ENTRY)
         store.save(_ENTRY, found)

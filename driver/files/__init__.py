@@ -1,0 +1,3 @@
+"""Files that other processes can change meanwhile: opened safely, mapped, and protected from
+truncation.
+"""
