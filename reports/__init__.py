@@ -1,6 +1,6 @@
 """HTML reports on runs, suites and matrices, and the analysis of captures.
 
-    run folder -> counter_lines, marks -> series -> charts ---+
+    run folder -> series -> chart document, see charts/ ------+
                   verdict.json, run.json, ledger -> tables ---+--> page -> report.html
 
 Reports are created from run folders alone. Creating one starts no process and changes no verdict.

@@ -6,11 +6,11 @@ from pathlib import Path
 from windtunnel.harness.artifact.noun_form import noun_for
 from windtunnel.harness.artifact.regular_file import replace_file
 from windtunnel.harness.artifact.run_dir import RunDir
+from windtunnel.reports.charts.packing import library
+from windtunnel.reports.charts.series import read_series
 from windtunnel.reports.comparison import COLUMNS_MAX, distinct_names, figures, positions
 from windtunnel.reports.evidence import read_run, worst
 from windtunnel.reports.html import CHART_SCRIPTS, Markup, element, joined, page, page_header
-from windtunnel.reports.packing import library
-from windtunnel.reports.series import read_series
 
 
 def write_comparison(runs: Sequence[RunDir], path: Path) -> Path:

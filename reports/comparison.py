@@ -22,11 +22,11 @@ from windtunnel.harness.artifact.run.verdict import read_verdict, result_rows_of
 from windtunnel.harness.artifact.run_dir import RunDir
 from windtunnel.harness.scenario.explain.parameters import case_parameters
 from windtunnel.harness.scenario.resolved.case import Case
-from windtunnel.reports.charts import comparison_document
+from windtunnel.reports.charts.chart_document import comparison_document
+from windtunnel.reports.charts.packing import pack, packed
+from windtunnel.reports.charts.series import RunSeries
 from windtunnel.reports.evidence import RunDocuments
 from windtunnel.reports.html import Markup, badge, element, joined, table
-from windtunnel.reports.packing import pack, packed
-from windtunnel.reports.series import RunSeries
 
 COLUMNS_MAX = 8
 """Maximum number of runs in a comparison. There are as many chart colours."""

@@ -20,7 +20,9 @@ from windtunnel.harness.artifact.run.suite import Suite
 from windtunnel.harness.artifact.run.verdict import observations_of
 from windtunnel.harness.artifact.run_dir import RunDir, SuiteDir
 from windtunnel.reports import observed, tables
-from windtunnel.reports.charts import Limits, chart_document, is_reduced, limits_of
+from windtunnel.reports.charts.chart_document import Limits, chart_document, is_reduced, limits_of
+from windtunnel.reports.charts.packing import library, pack, packed
+from windtunnel.reports.charts.series import RunSeries, read_series
 from windtunnel.reports.comparison import comparisons
 from windtunnel.reports.evidence import RunDocuments, read_run, read_suite, worst
 from windtunnel.reports.finding_tables import findings
@@ -35,8 +37,6 @@ from windtunnel.reports.html import (
     page_header,
     text,
 )
-from windtunnel.reports.packing import library, pack, packed
-from windtunnel.reports.series import RunSeries, read_series
 from windtunnel.reports.sweep.section import sweeps
 
 CHARTS_MAX = 12

@@ -12,10 +12,10 @@ from windtunnel.harness.artifact.run.result_row import (
 )
 from windtunnel.harness.artifact.run.suite import Suite
 from windtunnel.harness.artifact.run.verdict import result_rows_of
+from windtunnel.reports.charts.marks import LOSSES
+from windtunnel.reports.charts.series import RunSeries
 from windtunnel.reports.evidence import RunDocuments
 from windtunnel.reports.html import Markup, badge, details, element, joined, number, table
-from windtunnel.reports.marks import LOSSES
-from windtunnel.reports.series import RunSeries
 
 MEGABYTE = 1e6
 

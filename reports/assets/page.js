@@ -53,7 +53,7 @@ const Page = (() => {
     }
   }
 
-  /** Unpack a document that reports/packing.py packed. */
+  /** Unpack a document that reports/charts/packing.py packed. */
   async function unpack(text) {
     const buffer = await inflate(text);
     const length = new DataView(buffer).getUint32(0, true);

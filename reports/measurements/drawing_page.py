@@ -4,8 +4,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from windtunnel.reports.charts.packing import plotly_script
 from windtunnel.reports.html import Markup, element
-from windtunnel.reports.packing import plotly_script
 
 _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 70rem; color: #1c2430; }

@@ -9,6 +9,8 @@ from pathlib import Path
 
 from windtunnel.harness.artifact.regular_file import replace_file
 from windtunnel.harness.artifact.run_dir import RunDir
+from windtunnel.reports.charts.packing import library
+from windtunnel.reports.charts.series import RunSeries, read_series
 from windtunnel.reports.comparison import figures, positions
 from windtunnel.reports.evidence import RunDocuments, read_run
 from windtunnel.reports.html import (
@@ -21,8 +23,6 @@ from windtunnel.reports.html import (
     page_header,
     table,
 )
-from windtunnel.reports.packing import library
-from windtunnel.reports.series import RunSeries, read_series
 
 TITLE = "Windtunnel loss recovery"
 SETUPS = (

@@ -19,8 +19,8 @@ from windtunnel.reports.analysis.output.page_series import stream_id, stream_lab
 from windtunnel.reports.analysis.output.summary import summary_lines
 from windtunnel.reports.analysis.output.tables import Tables
 from windtunnel.reports.analysis.streams.repair import NOT_LOST
+from windtunnel.reports.charts.packing import library, pack, packed
 from windtunnel.reports.html import Markup, badge, details, element, joined, number, page, table
-from windtunnel.reports.packing import library, pack, packed
 
 SCRIPTS = ("capture.js", "page.js")
 STYLES = ("report.css", "capture.css")

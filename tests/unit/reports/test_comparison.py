@@ -14,12 +14,12 @@ from windtunnel.harness.artifact.documents import write_document
 from windtunnel.harness.artifact.run.manifest import Manifest
 from windtunnel.harness.artifact.run.result_row import FOUND_MAX
 from windtunnel.harness.artifact.run_dir import RunDir, SuiteDir
-from windtunnel.reports.charts import comparison_document
+from windtunnel.reports.charts.chart_document import comparison_document
+from windtunnel.reports.charts.series import read_series
 from windtunnel.reports.compare_page import write_comparison
 from windtunnel.reports.comparison import COLUMNS_MAX, distinct_names
 from windtunnel.reports.matrix_page import write_matrix_page
 from windtunnel.reports.page import write_suite_report
-from windtunnel.reports.series import read_series
 
 SMALL = RunParameters(frame_count=200)
 

@@ -12,9 +12,9 @@ from windtunnel.harness.artifact.run_dir import RunDir
 from windtunnel.harness.cli.root import main
 from windtunnel.harness.dissect.capture.pcap import read_capture
 from windtunnel.harness.verdict.core.evidence import Evidence
-from windtunnel.reports.charts import chart_document
-from windtunnel.reports.packing import pack
-from windtunnel.reports.series import read_series
+from windtunnel.reports.charts.chart_document import chart_document
+from windtunnel.reports.charts.packing import pack
+from windtunnel.reports.charts.series import read_series
 
 
 @pytest.fixture

@@ -21,10 +21,10 @@ from windtunnel.harness.artifact.run.suite import ScenarioResult, Suite, SuiteRu
 from windtunnel.harness.artifact.run_dir import RunDir, SuiteDir
 from windtunnel.harness.scenario.resolved.case import Case
 from windtunnel.reports import observed, page, tables
-from windtunnel.reports.charts import chart_document
+from windtunnel.reports.charts.chart_document import chart_document
+from windtunnel.reports.charts.series import read_series
 from windtunnel.reports.evidence import ANALYSIS_SCHEMA, read_run, worst
 from windtunnel.reports.page import write_run_report, write_suite_report
-from windtunnel.reports.series import read_series
 
 SMALL = RunParameters(frame_count=150)
 PAGE_BYTES_MAX = 8_000_000
@@ -125,7 +125,7 @@ def test_figures_that_no_run_of_a_suite_has_are_left_out(tmp_path: Path) -> None
 def test_a_page_with_fewer_points_than_a_run_has_says_so(tmp_path: Path, monkeypatch) -> None:
     suite = make_suite(tmp_path / "suite", SMALL, ("PASS", "PASS"))
     assert "To keep the page small" not in write_suite_report(suite.path).read_text("utf-8")
-    monkeypatch.setattr("windtunnel.reports.charts.POINTS_MAX", 200)
+    monkeypatch.setattr("windtunnel.reports.charts.chart_document.POINTS_MAX", 200)
     _, reader = read(write_suite_report(suite.path))
     section = " ".join(reader.sections["run-0"].split())
     assert "To keep the page small, a line has at most " in section

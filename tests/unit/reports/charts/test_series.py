@@ -16,16 +16,16 @@ from tests.unit.reports.synthetic_suite import (
 )
 from windtunnel.harness.artifact.run_dir import RunDir
 from windtunnel.harness.scenario.resolved.case import Case, HostCase, LinkCase
-from windtunnel.reports.charts import (
+from windtunnel.reports.charts.chart_document import (
     MARKS_PER_KIND_MAX,
     POINTS_PER_LINE_MAX,
     chart_document,
     is_reduced,
     limits_of,
 )
-from windtunnel.reports.counter_lines import Line
-from windtunnel.reports.marks import Marks
-from windtunnel.reports.series import RunSeries, StreamSeries, read_series
+from windtunnel.reports.charts.counter_lines import Line
+from windtunnel.reports.charts.marks import Marks
+from windtunnel.reports.charts.series import RunSeries, StreamSeries, read_series
 
 MADE = RunParameters(frame_count=800, loss=0.05)
 LINES = ["pub-lmt", "snd-lmt", "snd-pos", "rcv-hwm", "rcv-pos", "sub-pos"]
@@ -167,7 +167,7 @@ def test_observed_streams_without_events_have_the_last_charts() -> None:
 
 
 def test_the_charts_of_a_page_have_a_limited_number_of_points(monkeypatch) -> None:
-    monkeypatch.setattr("windtunnel.reports.charts.POINTS_MAX", 10_000)
+    monkeypatch.setattr("windtunnel.reports.charts.chart_document.POINTS_MAX", 10_000)
     lines = [Line("snd-pos", column(count), column(count)) for count in (100, 9_000, 9_000)]
     runs = [
         RunSeries([StreamSeries(name, 1, 65536, 0, True, lines, [], [])]) for name in ("t", "u")

@@ -25,14 +25,14 @@ from windtunnel.harness.dissect.frames.observed_flows import (
 )
 from windtunnel.harness.dissect.frames.route import between
 from windtunnel.harness.scenario.resolved.case import Case, TrafficCase
-from windtunnel.reports.counter_lines import (
+from windtunnel.reports.charts.counter_lines import (
     RECEIVER_COUNTERS,
     SENDER_COUNTERS,
     Line,
     distances,
     stream_lines,
 )
-from windtunnel.reports.marks import (
+from windtunnel.reports.charts.marks import (
     Geometry,
     Marks,
     decision_marks,

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from windtunnel.harness.artifact.run.observed import Observations
-from windtunnel.reports.counter_lines import Line
-from windtunnel.reports.decimate import fair_limit, kept_indices, level_indices
-from windtunnel.reports.marks import KINDS, LOSSES, Marks
-from windtunnel.reports.series import RunSeries, StreamSeries
+from windtunnel.reports.charts.counter_lines import Line
+from windtunnel.reports.charts.decimation import fair_limit, kept_indices, level_indices
+from windtunnel.reports.charts.marks import KINDS, LOSSES, Marks
+from windtunnel.reports.charts.series import RunSeries, StreamSeries
 
 POINTS_PER_LINE_MAX = 20_000
 MARKS_PER_KIND_MAX = 20_000

@@ -11,7 +11,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windtunnel.reports.packing import pack
+from windtunnel.reports.charts.packing import pack
 
 
 def unpack(text: str) -> Any:

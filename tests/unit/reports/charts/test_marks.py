@@ -17,8 +17,7 @@ from windtunnel.harness.artifact.middlebox.decision import (
 )
 from windtunnel.harness.artifact.middlebox.frame_class import DATA, PAD, SM
 from windtunnel.harness.dissect.frames.frames import FRAME
-from windtunnel.reports.html import ASSETS
-from windtunnel.reports.marks import (
+from windtunnel.reports.charts.marks import (
     KINDS,
     Geometry,
     _nth_occurrence,
@@ -28,6 +27,7 @@ from windtunnel.reports.marks import (
     nak_marks,
     retransmit_marks,
 )
+from windtunnel.reports.html import ASSETS
 
 STREAM = 1001
 TERM = 65536

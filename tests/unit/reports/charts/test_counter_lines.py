@@ -12,7 +12,7 @@ from windtunnel.harness.artifact.host.counter_sample import (
 )
 from windtunnel.harness.artifact.records import write_records
 from windtunnel.harness.artifact.run_dir import HostDir
-from windtunnel.reports.counter_lines import (
+from windtunnel.reports.charts.counter_lines import (
     Line,
     difference,
     distances,

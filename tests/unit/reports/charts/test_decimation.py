@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.naive.decimate import peaks_lost
-from windtunnel.reports.decimate import (
+from windtunnel.reports.charts.decimation import (
     KEPT_PER_BUCKET,
     fair_limit,
     kept_indices,
