@@ -10,8 +10,7 @@ under equal load.
     archive_host.py  the two archives, ours and Java's, and one of them running
     archive.py     one measurement of an archive: recordings and replays in alternation
     swarm.py       simulated trials, of Windtunnel's driver alone
-    recovery.py    streams on paths with losses: what is measured, and the figures
-    recovery_runs.py  their runs, with ours and the real C driver
+    recovery/      streams on paths with losses, with ours and the real C driver
     runs.py        complete runs per minute of a fidelity
     rounds.py      ours, C, ours, C, ... until every round is done
     figures.py     medians, ratios, floors

@@ -17,7 +17,7 @@ from windtunnel.harness.cli.failure import Failure, one_line
 if TYPE_CHECKING:
     from windtunnel.harness.artifact.run_dir import RunDir
     from windtunnel.harness.bench.measure import Reading
-    from windtunnel.harness.bench.recovery import RecoveryPath, RecoveryRow, Setup
+    from windtunnel.harness.bench.recovery.figures import RecoveryPath, RecoveryRow, Setup
 
 SCHEMA = "windtunnel-bench-recovery/1"
 COLUMNS = ("figure", "unit", "C", "C tuned", "ours", "reached", "floor", "goal", "clock")
@@ -34,9 +34,9 @@ def recovery(
 ) -> int:
     """Measure the paths with these names, or all paths, but for the readings in a file."""
     from windtunnel.harness.bench import machine
-    from windtunnel.harness.bench.recovery import PATHS, compare
-    from windtunnel.harness.bench.recovery_runs import measure
-    from windtunnel.harness.bench.saved_readings import ReadingsError, SavedReadings
+    from windtunnel.harness.bench.recovery.figures import PATHS, compare
+    from windtunnel.harness.bench.recovery.runs import measure
+    from windtunnel.harness.bench.recovery.saved_readings import ReadingsError, SavedReadings
     from windtunnel.harness.orchestrate.cancel import Cancellation, Cancelled
     from windtunnel.reports.measurements.recovery_page import RecoveryPage
 
@@ -102,7 +102,7 @@ def _document(
 
 def _about(path: "RecoveryPath") -> str:
     """Return what the scenario of a path says of itself."""
-    from windtunnel.harness.bench.recovery_runs import scenario_file
+    from windtunnel.harness.bench.recovery.runs import scenario_file
     from windtunnel.harness.scenario.loader import load_scenario
 
     return load_scenario(scenario_file(path)).about
@@ -125,7 +125,7 @@ def _by_path(rows: "list[RecoveryRow]") -> dict[str, list[tuple[str, ...]]]:
 
 def _commands() -> dict[str, str]:
     """Return the command that repeats the first run of each path with our driver."""
-    from windtunnel.harness.bench.recovery import PATHS
+    from windtunnel.harness.bench.recovery.figures import PATHS
 
     return {
         each.case: f"windtunnel run recovery/{each.name} --fidelity {each.fidelity}"

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from windtunnel.harness.artifact.run.result_row import ResultRow
-from windtunnel.harness.bench import recovery
 from windtunnel.harness.bench.measure import Reading
-from windtunnel.harness.bench.recovery import C_TUNED, OUR_RECEIVER, OURS, C
+from windtunnel.harness.bench.recovery import figures
+from windtunnel.harness.bench.recovery.figures import C_TUNED, OUR_RECEIVER, OURS, C
 
 ROW = ResultRow(
     traffic="stream",
@@ -29,7 +29,7 @@ ROW = ResultRow(
 
 
 def test_values_are_computed_from_the_row_of_a_run():
-    assert recovery.values_of([ROW]) == pytest.approx(
+    assert figures.values_of([ROW]) == pytest.approx(
         {
             "complete": 1.0,
             "transfer": 4.0,
@@ -46,16 +46,16 @@ def test_values_are_computed_from_the_row_of_a_run():
 
 def test_a_group_is_as_fast_as_its_slowest_member_and_is_sent_a_retransmit_once():
     slow = replace(ROW, to_host="c", reached_bytes_per_s=1e6, naks=4, delivered_messages=95)
-    values = recovery.values_of([ROW, slow])
+    values = figures.values_of([ROW, slow])
     expected = {"goodput": 1.0, "naks-per-gap": 1.0, "resent-per-lost": 0.55, "complete": 0.0}
     assert {name: values[name] for name in expected} == pytest.approx(expected)
     assert values["missing-per-lost"] == 5 / 20
 
 
 def test_a_run_without_losses_has_no_values_per_loss():
-    values = recovery.values_of([replace(ROW, lost_frames=0, lost_bytes=0, gaps=0)])
+    values = figures.values_of([replace(ROW, lost_frames=0, lost_bytes=0, gaps=0)])
     assert not {"naks-per-gap", "resent-per-lost", "missing-per-lost"} & set(values)
-    assert recovery.values_of([])["complete"] == 0.0
+    assert figures.values_of([])["complete"] == 0.0
 
 
 def readings(case, setup, *values, **others):
@@ -66,7 +66,7 @@ def readings(case, setup, *values, **others):
 
 
 def row(name, found):
-    (only,) = [each for each in recovery.compare(found) if each.figure.name == name]
+    (only,) = [each for each in figures.compare(found) if each.figure.name == name]
     return only
 
 
@@ -120,13 +120,13 @@ def test_a_limit_is_not_known_to_hold_if_a_run_was_cancelled():
 
 
 def test_a_page_names_each_value():
-    titles = {each.name: each.title for each in recovery.FIGURES}
+    titles = {each.name: each.title for each in figures.FIGURES}
     assert titles["long-path-naks-per-gap"] == "NAKs per gap"
     assert titles["long-path-our-receiver-goodput"] == "goodput (C sends, ours receives)"
-    assert [each.value for each in recovery.FIGURES if not each.needs_all] == ["missing-per-lost"]
+    assert [each.value for each in figures.FIGURES if not each.needs_all] == ["missing-per-lost"]
 
 
 def test_each_figure_has_a_path_and_a_name_of_its_own():
-    cases = {each.case for each in recovery.PATHS}
-    assert {each.case for each in recovery.FIGURES} == cases
-    assert len({each.name for each in recovery.FIGURES}) == len(recovery.FIGURES)
+    cases = {each.case for each in figures.PATHS}
+    assert {each.case for each in figures.FIGURES} == cases
+    assert len({each.name for each in figures.FIGURES}) == len(figures.FIGURES)

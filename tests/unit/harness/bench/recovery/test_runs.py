@@ -6,9 +6,9 @@ import pickle
 import pytest
 
 from windtunnel.harness.artifact.run_dir import RunDir
-from windtunnel.harness.bench import recovery_runs
-from windtunnel.harness.bench.recovery import PATHS
-from windtunnel.harness.bench.saved_readings import SavedReadings
+from windtunnel.harness.bench.recovery import runs
+from windtunnel.harness.bench.recovery.figures import PATHS
+from windtunnel.harness.bench.recovery.saved_readings import SavedReadings
 from windtunnel.harness.cli.root import main
 from windtunnel.harness.orchestrate.cancel import Cancelled
 from windtunnel.harness.orchestrate.lab import LabError
@@ -49,20 +49,20 @@ class Runner:
 @pytest.fixture
 def runner(monkeypatch):
     made = Runner()
-    monkeypatch.setattr(recovery_runs, "run_suite", made)
-    monkeypatch.setattr(recovery_runs.labs, "require", lambda *_: None)
+    monkeypatch.setattr(runs, "run_suite", made)
+    monkeypatch.setattr(runs.labs, "require", lambda *_: None)
     return made
 
 
 def measured(tmp_path, *cases, rounds=2, notes=None):
     note = (lambda text: None) if notes is None else notes.append
-    return recovery_runs.measure(rounds, cases, tmp_path, note)
+    return runs.measure(rounds, cases, tmp_path, note)
 
 
 def test_the_c_driver_is_tuned_by_the_fastest_delay_of_a_sweep(runner, tmp_path):
     found = measured(tmp_path, "long-path")
     tuned = [each for each in runner.calls if each[3]]
-    assert len(tuned) == len(recovery_runs.SWEEP) + 1
+    assert len(tuned) == len(runs.SWEEP) + 1
     assert tuned[-1] == ("long-path", ("pyaeron",) * 2, 2, {"nak-delay": "1250000ns"})
     assert {(each.driver, each.values["goodput"]) for each in found} == {
         ("ours", 10.0), ("c", 1.0), ("c-tuned", 2.0), ("our-receiver", 1.0), ("our-sender", 1.0),
@@ -76,7 +76,7 @@ def test_the_first_run_of_each_setup_is_shown_before_it_is_removed(runner, tmp_p
     def on_first_run(path, setup, run):
         seen.append((path.case, setup.name, run.verdict.is_file()))
 
-    recovery_runs.measure(2, ["no-loss", "no-loss-netns"], tmp_path, print, on_first_run)
+    runs.measure(2, ["no-loss", "no-loss-netns"], tmp_path, print, on_first_run)
     assert seen == [
         ("no-loss", "ours", True), ("no-loss", "c", True),
         ("no-loss-netns", "ours", True), ("no-loss-netns", "c", True),
@@ -97,11 +97,11 @@ def test_a_tail_has_twenty_runs_and_drivers_alternate_in_other_setups(runner, tm
 def test_saved_readings_are_not_measured_again(runner, tmp_path):
     def measure(rounds):
         saved = SavedReadings(tmp_path / "readings.jsonl")
-        return recovery_runs.measure(rounds, ["bursts"], tmp_path, print, saved=saved)
+        return runs.measure(rounds, ["bursts"], tmp_path, print, saved=saved)
 
     first = measure(1)
     # Two setups, and the delays of the sweep, one of which is that of the third setup.
-    assert len(runner.calls) == 2 + len(recovery_runs.SWEEP)
+    assert len(runner.calls) == 2 + len(runs.SWEEP)
     runner.calls.clear()
     assert measure(1) == first
     assert runner.calls == []
@@ -115,7 +115,7 @@ def test_saved_readings_are_not_measured_again(runner, tmp_path):
 def test_void_readings_are_not_saved(runner, tmp_path):
     runner.outcome = "HARNESS"
     file = tmp_path / "readings.jsonl"
-    recovery_runs.measure(1, ["group"], tmp_path, print, saved=SavedReadings(file))
+    runs.measure(1, ["group"], tmp_path, print, saved=SavedReadings(file))
     assert not file.exists()
 
 
@@ -149,7 +149,7 @@ def test_paths_over_real_sockets_are_left_out_without_privileges(runner, tmp_pat
         if fidelity != "sim":
             raise LabError("no namespaces")
 
-    monkeypatch.setattr(recovery_runs.labs, "require", require)
+    monkeypatch.setattr(runs.labs, "require", require)
     notes = []
     assert measured(tmp_path, "no-loss-netns", notes=notes) == []
     assert notes == ["left out: no-loss-netns: no namespaces"]
@@ -211,4 +211,4 @@ def test_a_missed_floor_and_an_unknown_path_are_exit_codes(runner, capsys):
 
 def test_each_path_is_a_scenario():
     for path in PATHS:
-        assert (recovery_runs.installation.SCENARIOS / "recovery" / f"{path.name}.yaml").is_file()
+        assert (runs.installation.SCENARIOS / "recovery" / f"{path.name}.yaml").is_file()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from windtunnel.harness.bench.saved_readings import ReadingsError, SavedReadings
+from windtunnel.harness.bench.recovery.saved_readings import ReadingsError, SavedReadings
 from windtunnel.harness.cli.root import main
 
 VALUES = {"transfer": 5.5, "complete": 1.0}

@@ -18,9 +18,9 @@ from windtunnel.harness import installation
 from windtunnel.harness.artifact.rate_text import rate_text
 from windtunnel.harness.artifact.run.verdict import read_results
 from windtunnel.harness.artifact.run_dir import RunDir
-from windtunnel.harness.bench import recovery
 from windtunnel.harness.bench.measure import Reading
-from windtunnel.harness.bench.recovery import (
+from windtunnel.harness.bench.recovery import figures
+from windtunnel.harness.bench.recovery.figures import (
     C_TUNED,
     OURS,
     TAIL,
@@ -28,7 +28,7 @@ from windtunnel.harness.bench.recovery import (
     RecoveryPath,
     Setup,
 )
-from windtunnel.harness.bench.saved_readings import SavedReadings
+from windtunnel.harness.bench.recovery.saved_readings import SavedReadings
 from windtunnel.harness.orchestrate.fidelity import SIM
 from windtunnel.harness.orchestrate.lab import LabError
 from windtunnel.harness.orchestrate.labs import labs
@@ -70,7 +70,7 @@ def measure(
     """
     saved = saved or SavedReadings()
     readings: list[Reading] = []
-    for path in recovery.PATHS:
+    for path in figures.PATHS:
         if only and path.case not in only:
             continue
         try:
@@ -190,7 +190,7 @@ def _runs(
     )
     result.raise_if_cancelled()
     for run in result.runs:
-        values = recovery.values_of(read_results(RunDir(run.run_dir).verdict))
+        values = figures.values_of(read_results(RunDir(run.run_dir).verdict))
         void = run.reason if run.outcome in VOID or not values else ""
         if setup is OURS and run.outcome != "PASS":
             void = void or f"{run.outcome}: {run.reason}"
