@@ -7,10 +7,12 @@
     machine.py      checks what this machine has, for `doctor` and the default fidelity
     in_kernel.py    runs a command in User Mode Linux
     render/         progress displays, verdict lines and tables
-    runs/           commands that execute, judge, replay or report on runs
+    runs/           commands that execute, judge or report on runs
+    replay/         commands that repeat a stored run or a capture's losses, or reduce a run
     inspect/        commands that inspect a driver's files, or captures
     bench/          `windtunnel bench`
-    doctor, explain, list, clean, from_capture, archive             the other commands
+    lab/            `windtunnel lab`
+    doctor, explain, list, new, clean, peer, archive                the other commands
 
 Slow imports (numba, pydantic, scapy, rich) are made inside the functions that need them, to keep
 `windtunnel --help` fast. A test checks this. This package does not decide verdicts.

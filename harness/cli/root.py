@@ -19,7 +19,6 @@ from windtunnel.harness.cli.bench.bench import bench
 from windtunnel.harness.cli.clean import clean
 from windtunnel.harness.cli.doctor import doctor
 from windtunnel.harness.cli.explain import explain, schema
-from windtunnel.harness.cli.from_capture import from_capture
 from windtunnel.harness.cli.inspect.analyze import analyze
 from windtunnel.harness.cli.inspect.backlog import backlog
 from windtunnel.harness.cli.inspect.driver_info import driver_info
@@ -33,18 +32,19 @@ from windtunnel.harness.cli.list import list_scenarios
 from windtunnel.harness.cli.new import new
 from windtunnel.harness.cli.peer import peer
 from windtunnel.harness.cli.render.table import echo
+from windtunnel.harness.cli.replay.decisions import decisions
+from windtunnel.harness.cli.replay.from_capture import from_capture
+from windtunnel.harness.cli.replay.replay import replay
+from windtunnel.harness.cli.replay.shrink import shrink
 from windtunnel.harness.cli.runs.calibrate import calibrate
 from windtunnel.harness.cli.runs.compare import compare
-from windtunnel.harness.cli.runs.decisions import decisions
 from windtunnel.harness.cli.runs.envelope import envelope
 from windtunnel.harness.cli.runs.exam import exam
 from windtunnel.harness.cli.runs.fuzz import fuzz
 from windtunnel.harness.cli.runs.judge import judge
 from windtunnel.harness.cli.runs.matrix import matrix
-from windtunnel.harness.cli.runs.replay import replay
 from windtunnel.harness.cli.runs.report import report
 from windtunnel.harness.cli.runs.run import run
-from windtunnel.harness.cli.runs.shrink import shrink
 from windtunnel.harness.cli.runs.swarm import swarm
 from windtunnel.harness.orchestrate.cancel import Cancellation, Cancelled
 

@@ -9,7 +9,7 @@ import os
 import pytest
 import yaml
 
-from tests.unit.harness.cli.runs import test_replay_commands
+from tests.unit.harness.cli.replay import test_replay_commands
 from tests.unit.harness.verdict.synthetic_run import make_run
 from tests.unit.reports.synthetic_matrix import make_matrix
 from tests.unit.reports.synthetic_suite import RunParameters, make_suite

@@ -11,7 +11,7 @@ import pytest
 
 from windtunnel.driver.kernels.jit import JIT_DISABLED
 from windtunnel.harness.artifact import regular_file
-from windtunnel.harness.cli.runs import decisions
+from windtunnel.harness.cli.replay import decisions
 from windtunnel.harness.fuzz import __main__ as program
 from windtunnel.harness.fuzz.archive_process import ArchiveProcess
 from windtunnel.harness.fuzz.tools import base_files, programs, tools_attack, trial, worker

@@ -10,8 +10,8 @@ from windtunnel.harness.artifact.run.manifest import Manifest
 from windtunnel.harness.artifact.run_dir import RunDir
 from windtunnel.harness.cli import exit_code
 from windtunnel.harness.cli.failure import Failure
+from windtunnel.harness.cli.replay.recorded_lab import drivers_of, read_record, with_programs
 from windtunnel.harness.cli.root import main
-from windtunnel.harness.cli.runs.replay_lab import drivers_of, read_record, with_programs
 
 READER = {
     "do": "start",

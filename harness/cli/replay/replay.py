@@ -121,11 +121,11 @@ def replay(
     with one_line():
         manifest = read_manifest(folder)
         if not folder.scenario.exists() and manifest.scenario == "swarm":
-            from windtunnel.harness.cli.runs.replay_trial import replay_trial
+            from windtunnel.harness.cli.replay.swarm_trial import replay_trial
 
             return replay_trial(folder, manifest, bool(changes.arguments()), out, as_json)
         if is_live(folder):
-            from windtunnel.harness.cli.runs.replay_lab import replay_lab
+            from windtunnel.harness.cli.replay.recorded_lab import replay_lab
 
             return replay_lab(
                 folder,

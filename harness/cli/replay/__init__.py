@@ -1,0 +1,10 @@
+"""Commands that repeat a stored run or the losses in a capture, reduce a run, or print its log of
+decisions.
+
+    replay        `windtunnel replay`
+    recorded_lab  the same for a run that a program controlled
+    swarm_trial   the same for a simulated trial
+    shrink        `windtunnel shrink`
+    decisions     `windtunnel decisions`
+    from_capture  `windtunnel from-capture`
+"""
