@@ -25,8 +25,8 @@ from windtunnel.harness.scenario.resolved.case import Case
 from windtunnel.harness.verdict.checks.observed.found_streams import observed_of
 from windtunnel.harness.verdict.core.evidence import Evidence as RunEvidence
 from windtunnel.harness.verdict.core.finding import EvidenceMissing, present
-from windtunnel.harness.verdict.views.observed_results import observed_rows
-from windtunnel.harness.verdict.views.results import readings
+from windtunnel.harness.verdict.results.observed_rows import observed_rows
+from windtunnel.harness.verdict.results.result_rows import readings
 
 LINE_BYTES_MAX = 1 << 16
 """Maximum length of a log line. The rest of a longer one is a line of its own."""

@@ -54,9 +54,9 @@ from windtunnel.harness.verdict.core.limit import Limit
 from windtunnel.harness.verdict.core.outcome import Outcome, exit_code, merge
 from windtunnel.harness.verdict.core.process_error import is_of_process
 from windtunnel.harness.verdict.registry import BLAMED_ON, CHECKS, GATES
-from windtunnel.harness.verdict.views.observations import observations
-from windtunnel.harness.verdict.views.observed_results import observed_rows
-from windtunnel.harness.verdict.views.results import Reading, readings
+from windtunnel.harness.verdict.results.observations import observations
+from windtunnel.harness.verdict.results.observed_rows import observed_rows
+from windtunnel.harness.verdict.results.result_rows import Reading, readings
 from windtunnel.harness.verdict.views.undelivered import undelivered_notes
 from windtunnel.harness.verdict.views.unrecorded import unrecorded_notes
 

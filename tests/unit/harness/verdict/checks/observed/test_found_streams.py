@@ -27,7 +27,7 @@ from windtunnel.harness.verdict.checks.observed.observed_streams import (
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.outcome import Outcome
 from windtunnel.harness.verdict.judge import judge
-from windtunnel.harness.verdict.views.observed_results import observed_rows
+from windtunnel.harness.verdict.results.observed_rows import observed_rows
 
 run = test_observed_streams.run
 

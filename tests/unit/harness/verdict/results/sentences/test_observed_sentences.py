@@ -9,11 +9,11 @@ from tests.unit.harness.verdict.synthetic_run import make_run
 from windtunnel.harness.artifact.run.observed import Interruption
 from windtunnel.harness.scenario.resolved.case import Case, TrafficCase
 from windtunnel.harness.scenario.schema.host_event import EventCase
-from windtunnel.harness.verdict.views.reader_gaps import NEVER_NS
-from windtunnel.harness.verdict.views.sentences.observed_sentences import (
+from windtunnel.harness.verdict.results.sentences.observed_sentences import (
     STREAMS_MAX,
     observed_sentences,
 )
+from windtunnel.harness.verdict.views.reader_gaps import NEVER_NS
 
 MS = 1_000_000
 

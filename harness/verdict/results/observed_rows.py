@@ -42,8 +42,8 @@ from windtunnel.harness.verdict.checks.observed.sessions import (
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import Missing
 from windtunnel.harness.verdict.core.wire import FrameSequence, Wire
+from windtunnel.harness.verdict.results.result_rows import link_figures, makes_copies
 from windtunnel.harness.verdict.views.reader_gaps import NEVER_NS, reader_gaps
-from windtunnel.harness.verdict.views.results import link_figures, makes_copies
 from windtunnel.harness.verdict.views.series import contiguous_by
 
 

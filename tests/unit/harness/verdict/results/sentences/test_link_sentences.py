@@ -7,7 +7,7 @@ import pytest
 from windtunnel.harness.artifact.middlebox.impairment_account import ImpairmentAccount
 from windtunnel.harness.artifact.middlebox.ledger import Ledger, LinkAccount
 from windtunnel.harness.verdict.core.finding import Missing
-from windtunnel.harness.verdict.views.sentences.link_sentences import link_sentences
+from windtunnel.harness.verdict.results.sentences.link_sentences import link_sentences
 
 CASE = SimpleNamespace(
     link_names=("a->b", "b->a"), hosts_of_links=lambda links: ["lon->nyc", "nyc->lon"]

@@ -11,7 +11,7 @@ from windtunnel.harness.scenario.resolved.impairment_case import ImpairmentCase
 from windtunnel.harness.scenario.schema.host_event import EventCase
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.judge import judge
-from windtunnel.harness.verdict.views.observed_results import observed_rows
+from windtunnel.harness.verdict.results.observed_rows import observed_rows
 
 
 @pytest.fixture

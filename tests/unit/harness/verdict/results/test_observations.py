@@ -29,8 +29,8 @@ from windtunnel.harness.scenario.resolved.fault_case import FaultCase, ReachedCa
 from windtunnel.harness.scenario.schema.host_event import EventCase, TimeoutsCase
 from windtunnel.harness.verdict.core.outcome import Outcome
 from windtunnel.harness.verdict.judge import judge
-from windtunnel.harness.verdict.views.results import Reading
-from windtunnel.harness.verdict.views.sentences.reading_sentences import (
+from windtunnel.harness.verdict.results.result_rows import Reading
+from windtunnel.harness.verdict.results.sentences.reading_sentences import (
     fill_sentence,
     group_sentences,
     interruption_sentences,

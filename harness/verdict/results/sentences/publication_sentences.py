@@ -20,7 +20,7 @@ from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.scenario.schema.units import BILLION
 from windtunnel.harness.verdict.core.evidence import UNKNOWN_NS, Evidence
 from windtunnel.harness.verdict.core.finding import Missing
-from windtunnel.harness.verdict.views.results import Reading
+from windtunnel.harness.verdict.results.result_rows import Reading
 from windtunnel.harness.verdict.views.stalls.awaited import awaited_ns, feedback_lost_ns
 
 REFUSED_NS_MIN = 10_000_000

@@ -347,7 +347,7 @@ def test_an_exception_while_figures_are_computed_is_the_harness_fault(folder, mo
     assert verdict.results == ()
     (finding,) = [each for each in verdict.checks if each.name == "results"]
     assert finding.outcome is Outcome.HARNESS
-    assert finding.text.startswith("the judge raised IndexError at test_results.py")
+    assert finding.text.startswith("the judge raised IndexError at test_result_rows.py")
 
 
 def test_an_exception_while_undelivered_messages_are_counted_is_the_harness_fault(

@@ -13,16 +13,16 @@ from typing import NamedTuple
 from windtunnel.harness.artifact.noun_form import counted
 from windtunnel.harness.artifact.run.observed import Interruption
 from windtunnel.harness.scenario.resolved.case import Case
-from windtunnel.harness.verdict.views.interruptions import concerns_observed
-from windtunnel.harness.verdict.views.observed_results import ObservedWire
-from windtunnel.harness.verdict.views.reader_gaps import NEVER_NS
-from windtunnel.harness.verdict.views.sentences.reading_sentences import (
+from windtunnel.harness.verdict.results.observed_rows import ObservedWire
+from windtunnel.harness.verdict.results.sentences.reading_sentences import (
     NEW_DATA,
     REPEATED_MAX,
     event_text,
     silence,
     silence_text,
 )
+from windtunnel.harness.verdict.views.interruptions import concerns_observed
+from windtunnel.harness.verdict.views.reader_gaps import NEVER_NS
 
 STREAMS_MAX = 4
 """Maximum number of streams that have a sentence each about the same event."""

@@ -26,8 +26,8 @@ from windtunnel.harness.artifact.run.result_row import (
 )
 from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.scenario.schema.channel import parse_channel
+from windtunnel.harness.verdict.results.result_rows import Reading
 from windtunnel.harness.verdict.views.reader_gaps import NEVER_NS
-from windtunnel.harness.verdict.views.results import Reading
 
 DELIVERY, NEW_DATA = "delivery", "new data"
 """What an application reads, and what a subscriber's host gets that is in order."""

@@ -13,8 +13,8 @@ import numpy as np
 
 from windtunnel.harness.artifact.noun_form import counted, noun_for
 from windtunnel.harness.artifact.run.result_row import duration
+from windtunnel.harness.verdict.results.result_rows import Reading, percentile
 from windtunnel.harness.verdict.views.reader_gaps import ReaderGaps
-from windtunnel.harness.verdict.views.results import Reading, percentile
 
 BEHIND_NS_MIN = 1_000_000
 """Shortest wait for the repair of an earlier gap that is counted."""

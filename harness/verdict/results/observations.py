@@ -18,31 +18,31 @@ from windtunnel.harness.artifact.run.observed import (
 from windtunnel.harness.scenario.resolved.case import Case, TrafficCase
 from windtunnel.harness.verdict.core.evidence import UNKNOWN_NS, Evidence
 from windtunnel.harness.verdict.core.finding import Missing
-from windtunnel.harness.verdict.views.filled_ranges import filled_ranges
-from windtunnel.harness.verdict.views.interruptions import (
-    concerns,
-    first_data_ns,
-    interruptions,
-)
-from windtunnel.harness.verdict.views.observed_results import ObservedWire, observed_wires
-from windtunnel.harness.verdict.views.results import Reading
-from windtunnel.harness.verdict.views.sentences.image_sentences import image_sentences
-from windtunnel.harness.verdict.views.sentences.link_sentences import link_sentences
-from windtunnel.harness.verdict.views.sentences.observed_sentences import observed_sentences
-from windtunnel.harness.verdict.views.sentences.publication_sentences import (
+from windtunnel.harness.verdict.results.observed_rows import ObservedWire, observed_wires
+from windtunnel.harness.verdict.results.result_rows import Reading
+from windtunnel.harness.verdict.results.sentences.image_sentences import image_sentences
+from windtunnel.harness.verdict.results.sentences.link_sentences import link_sentences
+from windtunnel.harness.verdict.results.sentences.observed_sentences import observed_sentences
+from windtunnel.harness.verdict.results.sentences.publication_sentences import (
     awaited_sentence,
     lost_feedback_sentence,
     pace_sentence,
     publication_sentences,
     window_sentence,
 )
-from windtunnel.harness.verdict.views.sentences.reading_sentences import (
+from windtunnel.harness.verdict.results.sentences.reading_sentences import (
     fill_sentence,
     group_sentences,
     interruption_sentences,
     stall_sentence,
 )
-from windtunnel.harness.verdict.views.sentences.recovery_sentences import recovery_sentences
+from windtunnel.harness.verdict.results.sentences.recovery_sentences import recovery_sentences
+from windtunnel.harness.verdict.views.filled_ranges import filled_ranges
+from windtunnel.harness.verdict.views.interruptions import (
+    concerns,
+    first_data_ns,
+    interruptions,
+)
 
 
 def observations(
