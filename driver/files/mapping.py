@@ -5,6 +5,7 @@ An address does not keep the pages mapped, so its owner must keep the Mapping un
 the address any more.
 """
 
+import errno
 import mmap
 import os
 import sys
@@ -89,13 +90,17 @@ def create(path: Path, length: int, *, sparse: bool = True) -> Mapping:
         os.ftruncate(descriptor, length)
         if not sparse:
             os.posix_fallocate(descriptor, 0, length)
-        memory = mmap.mmap(descriptor, length, **_UNTRACKED)
-        return Mapping(path, memory, True, _page_length(descriptor))
+        return Mapping(path, _map(descriptor, length), True, _page_length(descriptor))
     except OSError as error:
         os.unlink(path)
-        raise StorageError(
-            f"cannot allocate {length} bytes for {path}: {error.strerror}"
-        ) from error
+        why = error.strerror
+        page_length = _page_length(descriptor)
+        if error.errno == errno.EINVAL and length % page_length:
+            why = (
+                f"expected a multiple of the file system's page size, {page_length} bytes "
+                "(AERON_FILE_PAGE_SIZE)"
+            )
+        raise StorageError(f"cannot allocate {length} bytes for {path}: {why}") from error
     finally:
         os.close(descriptor)
 
@@ -110,13 +115,21 @@ def open_file(path: Path, *, writable: bool = True) -> Mapping:
         length = os.fstat(descriptor).st_size
         if length == 0:
             raise StorageError(f"cannot map {path}: the file is empty")
-        access = mmap.ACCESS_WRITE if writable else mmap.ACCESS_READ
-        memory = mmap.mmap(descriptor, length, access=access, **_UNTRACKED)
+        memory = _map(descriptor, length, writable=writable)
         return Mapping(path, memory, writable, _page_length(descriptor))
     except OSError as error:
         raise StorageError(f"cannot map {path}: {error.strerror}") from error
     finally:
         os.close(descriptor)
+
+
+def _map(descriptor: int, length: int, *, writable: bool = True) -> mmap.mmap:
+    access = mmap.ACCESS_WRITE if writable else mmap.ACCESS_READ
+    try:
+        return mmap.mmap(descriptor, length, access=access, **_UNTRACKED)
+    except ValueError as error:
+        # Another process shortened the file after its length was set or read.
+        raise OSError(errno.EINVAL, "another process truncated the file") from error
 
 
 def _page_length(descriptor: int) -> int:

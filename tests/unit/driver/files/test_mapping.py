@@ -1,5 +1,6 @@
 """Mapped files: shared between mappings, rejected with a reason, and released safely."""
 
+import errno
 import os
 import sys
 from pathlib import Path
@@ -39,6 +40,36 @@ def test_a_file_that_exists_is_not_reused(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="cannot create"):
         mapping.create(path, 4096)
     assert path.read_bytes() == b"precious"
+
+
+def test_a_length_that_huge_pages_do_not_divide_is_refused_with_advice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ftruncate(descriptor: int, length: int) -> None:
+        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+
+    monkeypatch.setattr(os, "ftruncate", ftruncate)
+    monkeypatch.setattr(mapping, "_page_length", lambda _: 2 << 20)
+    with pytest.raises(StorageError, match=r"2097152 bytes \(AERON_FILE_PAGE_SIZE"):
+        mapping.create(tmp_path / "a", 4096)
+    with pytest.raises(StorageError, match="a: Invalid argument"):
+        mapping.create(tmp_path / "a", 2 << 20)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_file_that_is_truncated_before_it_is_mapped_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "ftruncate", lambda descriptor, length: None)
+    with pytest.raises(StorageError, match=r"4096 bytes for .*a: another process truncated"):
+        mapping.create(tmp_path / "a", 4096)
+    path = tmp_path / "b"
+    path.write_bytes(b"a")
+    found = os.stat(path)
+    stat = os.stat_result([*found[:6], 4096, *found[7:10]])
+    monkeypatch.setattr(os, "fstat", lambda descriptor: stat)
+    with pytest.raises(StorageError, match=r"map .*b: another process truncated"):
+        mapping.open_file(path)
 
 
 def test_a_file_is_not_created_through_a_link(tmp_path: Path) -> None:
