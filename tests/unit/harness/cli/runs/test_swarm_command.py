@@ -19,7 +19,8 @@ def test_a_folder_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
         timeout=300,
     )
     assert done.returncode == exit_code.HARNESS
-    assert done.stderr == (
-        f"seed 0: its run folder {folder} is incomplete: {folder}: Not a directory\n"
+    # Before, stderr reports kernels that had to be compiled.
+    assert done.stderr.splitlines()[-1] == (
+        f"seed 0: its run folder {folder} is incomplete: {folder}: Not a directory"
     )
     assert "0 violations" in done.stdout
