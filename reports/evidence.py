@@ -14,7 +14,8 @@ from windtunnel.harness.artifact.regular_file import read_text
 from windtunnel.harness.artifact.run.manifest import Manifest, version_text
 from windtunnel.harness.artifact.run.suite import Suite, SuiteRun
 from windtunnel.harness.artifact.run.verdict import read_verdict
-from windtunnel.harness.artifact.run_dir import RunDir, SuiteDir
+from windtunnel.harness.artifact.run_dir import RunDir
+from windtunnel.harness.artifact.suite_dir import SuiteDir
 from windtunnel.harness.scenario.resolved.case import Case
 
 _Read = TypeVar("_Read")

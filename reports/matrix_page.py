@@ -17,7 +17,8 @@ from windtunnel.harness.artifact.regular_file import replace_file
 from windtunnel.harness.artifact.run.manifest import version_text
 from windtunnel.harness.artifact.run.matrix import Matrix, MatrixCell
 from windtunnel.harness.artifact.run.suite import Suite, SuiteRun
-from windtunnel.harness.artifact.run_dir import MatrixDir, RunDir
+from windtunnel.harness.artifact.run_dir import RunDir
+from windtunnel.harness.artifact.suite_dir import MatrixDir
 from windtunnel.reports.comparison import comparison_card, figures
 from windtunnel.reports.evidence import read_run, worst
 from windtunnel.reports.html import Markup, badge, element, joined, page, page_header, table

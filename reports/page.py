@@ -18,7 +18,8 @@ from windtunnel.harness.artifact.middlebox.frame_class import NAMES
 from windtunnel.harness.artifact.regular_file import replace_file
 from windtunnel.harness.artifact.run.suite import Suite
 from windtunnel.harness.artifact.run.verdict import observations_of
-from windtunnel.harness.artifact.run_dir import RunDir, SuiteDir
+from windtunnel.harness.artifact.run_dir import RunDir
+from windtunnel.harness.artifact.suite_dir import SuiteDir
 from windtunnel.reports import observed, tables
 from windtunnel.reports.charts.chart_document import Limits, chart_document, is_reduced, limits_of
 from windtunnel.reports.charts.packing import library, pack, packed

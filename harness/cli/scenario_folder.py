@@ -21,7 +21,7 @@ FILES_MAX = 1000
 ENTRIES_MAX = 100_000
 """Maximum number of files and folders that are looked at."""
 _RUN_DOCUMENTS = {"suite.json", "matrix.json", "shrink.json", "run.json", "case.json"}
-"""Files that identify the folder of a run, or of several. Source: harness/artifact/run_dir.py."""
+"""Files that identify the folder of a run, or of several. Source: suite_dir.py, run_dir.py."""
 _SCENARIO_KEY = re.compile(rb"""(^|[{,])\s*["']?(schema|extends)["']?\s*:""", re.MULTILINE)
 
 

@@ -22,7 +22,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import cast
 
-from windtunnel.harness.artifact.run_dir import RunDir, new_suite_id
+from windtunnel.harness.artifact.run_dir import RunDir
+from windtunnel.harness.artifact.suite_dir import new_suite_id
 from windtunnel.harness.exam import mutated_driver, mutation_switch
 from windtunnel.harness.exam.document import ExamRun
 from windtunnel.harness.exam.mutant import Mutant

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from windtunnel.harness.artifact.run_dir import run_name
+from windtunnel.harness.artifact.suite_dir import run_name
 from windtunnel.harness.installation import SCENARIOS
 from windtunnel.harness.orchestrate.allowed_commands import require_allowed, require_files
 from windtunnel.harness.scenario.loader import (

@@ -4,7 +4,7 @@ import pytest
 
 from tests.netns.test_archives import SCENARIOS
 from tests.soundness import assert_sound
-from windtunnel.harness.artifact.run_dir import SuiteDir
+from windtunnel.harness.artifact.suite_dir import SuiteDir
 from windtunnel.harness.orchestrate.labs import privileges
 from windtunnel.harness.orchestrate.suite.runner import run_suite
 from windtunnel.harness.verdict.checks.archive.recording import EQUAL

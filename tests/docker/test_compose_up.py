@@ -11,7 +11,7 @@ import pytest
 from tests.soundness import assert_sound
 from windtunnel.harness.artifact.documents import read_document
 from windtunnel.harness.artifact.run.suite import Suite
-from windtunnel.harness.artifact.run_dir import SuiteDir
+from windtunnel.harness.artifact.suite_dir import SuiteDir
 from windtunnel.harness.installation import ROOT as REPOSITORY
 
 pytestmark = [pytest.mark.docker, pytest.mark.timeout(1800)]

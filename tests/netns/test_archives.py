@@ -8,7 +8,7 @@ import pytest
 from tests.soundness import assert_sound
 from windtunnel.harness.artifact.host.application import SubscriberFacts
 from windtunnel.harness.artifact.host.recording import RecorderFacts
-from windtunnel.harness.artifact.run_dir import SuiteDir
+from windtunnel.harness.artifact.suite_dir import SuiteDir
 from windtunnel.harness.orchestrate.labs import privileges
 from windtunnel.harness.orchestrate.subjects.peers import pair
 from windtunnel.harness.orchestrate.suite.runner import run_suite

@@ -7,7 +7,7 @@ import pytest
 from tests.soundness import assert_sound
 from windtunnel.harness.artifact.middlebox.decision import read_decisions
 from windtunnel.harness.artifact.middlebox.ledger import Ledger
-from windtunnel.harness.artifact.run_dir import SuiteDir
+from windtunnel.harness.artifact.suite_dir import SuiteDir
 from windtunnel.harness.orchestrate.labs import privileges
 from windtunnel.harness.orchestrate.suite.runner import run_suite
 from windtunnel.harness.verdict.core.outcome import Outcome

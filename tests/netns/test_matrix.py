@@ -16,7 +16,8 @@ from tests.soundness import assert_sound
 from windtunnel.harness.artifact.middlebox.decision import read_decisions
 from windtunnel.harness.artifact.run.matrix import Matrix
 from windtunnel.harness.artifact.run.suite import Suite
-from windtunnel.harness.artifact.run_dir import MatrixDir, RunDir
+from windtunnel.harness.artifact.run_dir import RunDir
+from windtunnel.harness.artifact.suite_dir import MatrixDir
 from windtunnel.harness.orchestrate.labs import privileges
 from windtunnel.harness.orchestrate.suite.runner import SuiteResult, run_suite
 from windtunnel.harness.orchestrate.teardown import clean

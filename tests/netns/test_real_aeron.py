@@ -20,7 +20,8 @@ from windtunnel.harness.artifact.host.pressure import Pressure
 from windtunnel.harness.artifact.middlebox.decision import DROP, read_decisions
 from windtunnel.harness.artifact.run.manifest import Manifest
 from windtunnel.harness.artifact.run.result_row import ResultRow
-from windtunnel.harness.artifact.run_dir import RunDir, SuiteDir
+from windtunnel.harness.artifact.run_dir import RunDir
+from windtunnel.harness.artifact.suite_dir import SuiteDir
 from windtunnel.harness.orchestrate.labs import privileges
 from windtunnel.harness.orchestrate.subjects.subject import DIRECTORY, PYTHON, Pair, Subject
 from windtunnel.harness.orchestrate.suite.runner import SuiteResult, run_suite

@@ -7,7 +7,8 @@ import pytest
 import yaml
 
 from windtunnel.harness.artifact.run.verdict import read_verdict
-from windtunnel.harness.artifact.run_dir import RunDir, SuiteDir
+from windtunnel.harness.artifact.run_dir import RunDir
+from windtunnel.harness.artifact.suite_dir import SuiteDir
 from windtunnel.harness.orchestrate.labs import privileges
 from windtunnel.harness.orchestrate.suite.runner import run_suite
 from windtunnel.harness.scenario.loader import ScenarioError

@@ -16,7 +16,8 @@ def report(suite_dir: Path) -> None:
     matrix page and the reports of all driver pairs.
     """
     from windtunnel.harness.artifact.regular_file import untrusted_folder
-    from windtunnel.harness.artifact.run_dir import MatrixDir, RunDir
+    from windtunnel.harness.artifact.run_dir import RunDir
+    from windtunnel.harness.artifact.suite_dir import MatrixDir
     from windtunnel.harness.cli.failure import one_line
     from windtunnel.harness.cli.render.table import echo
     from windtunnel.reports.matrix_page import write_matrix_page

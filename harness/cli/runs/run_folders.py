@@ -26,7 +26,8 @@ def run_folders(folders: Sequence[Path]) -> list[Path]:
     make it look like a run.
     """
     from windtunnel.harness.artifact.regular_file import untrusted_folder
-    from windtunnel.harness.artifact.run_dir import RunDir, SuiteDir
+    from windtunnel.harness.artifact.run_dir import RunDir
+    from windtunnel.harness.artifact.suite_dir import SuiteDir
 
     runs = []
     for folder in map(untrusted_folder, folders):

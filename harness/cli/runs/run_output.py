@@ -37,7 +37,7 @@ def write_report(suite_dir: Path) -> Path | None:
 def write_files(suite_dir: Path, junit: Path | None, markdown: Path | None) -> Path | None:
     """Write the report and the files for CI. Returns the report's path, as `write_report` does."""
     from windtunnel.harness.artifact.run.suite import Suite
-    from windtunnel.harness.artifact.run_dir import SuiteDir
+    from windtunnel.harness.artifact.suite_dir import SuiteDir
     from windtunnel.reports.outcomes import of_suite
 
     report = write_report(suite_dir)

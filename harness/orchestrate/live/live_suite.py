@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from windtunnel.harness.artifact.run_dir import new_suite_id
+from windtunnel.harness.artifact.suite_dir import new_suite_id
 from windtunnel.harness.orchestrate.cancel import Cancellation, Cancelled
 from windtunnel.harness.orchestrate.event import RunEvent
 from windtunnel.harness.orchestrate.fidelity import COMPOSE, NETNS, Fidelity

@@ -22,7 +22,8 @@ from pathlib import Path
 from windtunnel.harness.artifact.documents import DocumentError
 from windtunnel.harness.artifact.run.manifest import Manifest
 from windtunnel.harness.artifact.run.matrix import Matrix, MatrixCell, MatrixPeer
-from windtunnel.harness.artifact.run_dir import MatrixDir, RunDir, new_suite_id
+from windtunnel.harness.artifact.run_dir import RunDir
+from windtunnel.harness.artifact.suite_dir import MatrixDir, new_suite_id
 from windtunnel.harness.orchestrate.cancel import Cancellation, Cancelled
 from windtunnel.harness.orchestrate.event import OnEvent, compile_event, ignore
 from windtunnel.harness.orchestrate.fidelity import Fidelity

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import get_args
 
-from windtunnel.harness.artifact.run_dir import new_suite_id
+from windtunnel.harness.artifact.suite_dir import new_suite_id
 from windtunnel.harness.orchestrate.allowed_commands import (
     require_allowed,
     require_files,

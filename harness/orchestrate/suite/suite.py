@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from windtunnel.harness.artifact.run.suite import ScenarioResult, Suite, SuiteRun
-from windtunnel.harness.artifact.run_dir import SuiteDir
+from windtunnel.harness.artifact.suite_dir import SuiteDir
 from windtunnel.harness.orchestrate.allowed_commands import OPTION
 from windtunnel.harness.orchestrate.cancel import SIGNAL_EXIT_BASE, Cancelled
 from windtunnel.harness.orchestrate.fidelity import Fidelity

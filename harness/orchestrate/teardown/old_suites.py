@@ -24,7 +24,7 @@ from pathlib import Path
 from windtunnel.harness.artifact.documents import DocumentError
 from windtunnel.harness.artifact.run.matrix import Matrix
 from windtunnel.harness.artifact.run.suite import Suite
-from windtunnel.harness.artifact.run_dir import MatrixDir, SuiteDir
+from windtunnel.harness.artifact.suite_dir import MatrixDir, SuiteDir
 from windtunnel.harness.orchestrate.lab import LabError
 from windtunnel.harness.orchestrate.teardown import state
 

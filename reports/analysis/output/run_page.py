@@ -9,7 +9,8 @@ from pathlib import Path
 
 from windtunnel.harness.artifact.documents import write_document
 from windtunnel.harness.artifact.regular_file import untrusted_folder
-from windtunnel.harness.artifact.run_dir import RunDir, SuiteDir
+from windtunnel.harness.artifact.run_dir import RunDir
+from windtunnel.harness.artifact.suite_dir import SuiteDir
 from windtunnel.reports.analysis.output.page import write_capture_page
 from windtunnel.reports.analysis.output.summary import summary_lines
 from windtunnel.reports.analysis.output.tables import Tables

@@ -24,7 +24,8 @@ from windtunnel.harness.artifact.middlebox.ledger import FrameAccount, Ledger, L
 from windtunnel.harness.artifact.records import write_records
 from windtunnel.harness.artifact.run.manifest import Manifest, Phase, ProcessExit
 from windtunnel.harness.artifact.run.suite import Suite, SuiteRun
-from windtunnel.harness.artifact.run_dir import RunDir, SuiteDir
+from windtunnel.harness.artifact.run_dir import RunDir
+from windtunnel.harness.artifact.suite_dir import SuiteDir
 from windtunnel.harness.scenario.loader import load_scenario
 from windtunnel.harness.scenario.resolved.case import Case, Payload
 from windtunnel.harness.scenario.resolved.resolution import resolve

@@ -13,7 +13,8 @@ from tests.unit.reports.test_matrix_page import write
 from windtunnel.harness.artifact.documents import write_document
 from windtunnel.harness.artifact.run.manifest import Manifest
 from windtunnel.harness.artifact.run.result_row import FOUND_MAX
-from windtunnel.harness.artifact.run_dir import RunDir, SuiteDir
+from windtunnel.harness.artifact.run_dir import RunDir
+from windtunnel.harness.artifact.suite_dir import SuiteDir
 from windtunnel.reports.charts.chart_document import comparison_document
 from windtunnel.reports.charts.series import read_series
 from windtunnel.reports.compare_page import write_comparison

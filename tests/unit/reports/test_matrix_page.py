@@ -10,7 +10,7 @@ from tests.unit.reports.test_page import read
 from windtunnel.harness.artifact.documents import DocumentError
 from windtunnel.harness.artifact.run.matrix import Matrix
 from windtunnel.harness.artifact.run.suite import Suite
-from windtunnel.harness.artifact.run_dir import MatrixDir
+from windtunnel.harness.artifact.suite_dir import MatrixDir
 from windtunnel.reports.matrix_page import write_matrix_page
 
 BAD = ("matrix/loss", "pyaeron", "ours")

@@ -18,7 +18,8 @@ from windtunnel.harness.artifact.run.observed import (
     Stall,
 )
 from windtunnel.harness.artifact.run.suite import ScenarioResult, Suite, SuiteRun
-from windtunnel.harness.artifact.run_dir import RunDir, SuiteDir
+from windtunnel.harness.artifact.run_dir import RunDir
+from windtunnel.harness.artifact.suite_dir import SuiteDir
 from windtunnel.harness.scenario.resolved.case import Case
 from windtunnel.reports import observed, page, tables
 from windtunnel.reports.charts.chart_document import chart_document

@@ -17,7 +17,8 @@ from windtunnel.harness.artifact.documents import DocumentError
 from windtunnel.harness.artifact.run.manifest import Manifest, SubjectFacts
 from windtunnel.harness.artifact.run.matrix import Matrix
 from windtunnel.harness.artifact.run.suite import Suite
-from windtunnel.harness.artifact.run_dir import MatrixDir, RunDir, SuiteDir
+from windtunnel.harness.artifact.run_dir import RunDir
+from windtunnel.harness.artifact.suite_dir import MatrixDir, SuiteDir
 from windtunnel.harness.cli import exit_code
 from windtunnel.harness.cli.root import main
 

@@ -7,7 +7,8 @@ import pytest
 
 from windtunnel.harness.artifact.documents import write_document
 from windtunnel.harness.artifact.run.suite import Suite
-from windtunnel.harness.artifact.run_dir import RunDir, SuiteDir
+from windtunnel.harness.artifact.run_dir import RunDir
+from windtunnel.harness.artifact.suite_dir import SuiteDir
 from windtunnel.harness.exam import worker_run
 from windtunnel.harness.exam.mutant import NONE, load_all
 from windtunnel.harness.exam.mutation_switch import EXECUTIONS, VARIABLE

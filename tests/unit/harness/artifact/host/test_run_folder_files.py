@@ -32,7 +32,8 @@ from windtunnel.harness.artifact.records import (
     write_records,
 )
 from windtunnel.harness.artifact.run.manifest import Manifest, Phase, ProcessExit, SubjectFacts
-from windtunnel.harness.artifact.run_dir import RunDir, SuiteDir, new_suite_id, run_name
+from windtunnel.harness.artifact.run_dir import RunDir
+from windtunnel.harness.artifact.suite_dir import SuiteDir, new_suite_id, run_name
 
 LAYOUTS = {
     "decision": (decision.DECISION, 64),

@@ -10,7 +10,7 @@ from tests.stand_ins import synthetic_capture as made
 from tests.stand_ins.synthetic_capture import START_NS, Packet, packet
 from tests.unit.reports.synthetic_suite import make_suite
 from tests.unit.reports.test_page import SMALL
-from windtunnel.harness.artifact.run_dir import SuiteDir
+from windtunnel.harness.artifact.suite_dir import SuiteDir
 from windtunnel.harness.cli.root import main
 from windtunnel.reports.analysis.reading import totals
 from windtunnel.reports.analysis.streams import repair, stream_limit

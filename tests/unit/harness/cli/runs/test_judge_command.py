@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.reports.synthetic_suite import RunParameters, make_suite
-from windtunnel.harness.artifact.run_dir import SuiteDir
+from windtunnel.harness.artifact.suite_dir import SuiteDir
 from windtunnel.harness.cli import exit_code
 from windtunnel.harness.cli.root import main
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.reports.synthetic_matrix import make_matrix
 from windtunnel.harness.artifact.run.matrix import Matrix
-from windtunnel.harness.artifact.run_dir import MatrixDir
+from windtunnel.harness.artifact.suite_dir import MatrixDir
 from windtunnel.harness.cli import exit_code, scenarios
 from windtunnel.harness.cli.render.matrix_display import MatrixDisplay
 from windtunnel.harness.cli.root import main

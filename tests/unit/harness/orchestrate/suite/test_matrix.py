@@ -7,7 +7,7 @@ import pytest
 from tests.unit.harness.orchestrate.suite.test_runner import SCENARIO
 from windtunnel.harness.artifact.run.matrix import Matrix, MatrixCell
 from windtunnel.harness.artifact.run.suite import Suite, SuiteRun
-from windtunnel.harness.artifact.run_dir import MatrixDir
+from windtunnel.harness.artifact.suite_dir import MatrixDir
 from windtunnel.harness.orchestrate.labs import labs
 from windtunnel.harness.orchestrate.run.one_run import RunResult
 from windtunnel.harness.orchestrate.run.payload import Payload
