@@ -53,10 +53,6 @@ from windtunnel.harness.dissect.driver_files.expected_log import (
     ExpectedLog,
     expected_log,
 )
-from windtunnel.harness.dissect.driver_files.log_buffer import (
-    LogBufferError,
-    read_log_buffer,
-)
 from windtunnel.harness.scenario.resolved.case import Case, TrafficCase
 from windtunnel.harness.scenario.resolved.impairment_case import ImpairmentCase
 from windtunnel.harness.scenario.resolved.link_change import LinkChange, read_changes
@@ -70,11 +66,11 @@ from windtunnel.harness.verdict.core.evidence_contents import (
     HostCounters,
     Planned,
     SavedArchive,
-    SavedLog,
 )
 from windtunnel.harness.verdict.core.finding import Missing, or_missing, present
 from windtunnel.harness.verdict.core.image_start import from_image_start, image_start
 from windtunnel.harness.verdict.core.run_reader import RunReader
+from windtunnel.harness.verdict.core.saved_logs import SavedLog, saved_logs
 from windtunnel.harness.verdict.core.wire import Wire, wire_of
 
 UNKNOWN_NS = -1
@@ -321,40 +317,12 @@ class Evidence:
         """Yield a stream's log buffers from one of the driver's two log folders, newest first, and
         why there is not another one.
         """
-        files = self.folder.host(host)
         held = self.log_index(host)
         if isinstance(held, Missing):
             yield held
             return
-        stream = (session_id, stream_id)
-        why = f"lists no log of session {session_id}, stream {stream_id} in {folder}"
-        for each in sorted(held, key=lambda each: -each.registration_id):
-            if each.folder != folder:
-                continue
-            if each.left_out:
-                why += f"; {folder}/{each.registration_id} was not saved: {each.left_out}"
-                continue
-            path = files.log_buffer(folder, each.registration_id)
-            kept = self._kept_log(path, each)
-            if isinstance(kept, Missing):
-                yield kept
-                return
-            header = kept.log.default_header
-            if (header.session_id, header.stream_id) == stream:
-                yield kept
-        yield Missing(self.name_of(files.log_index), why)
-
-    def _kept_log(self, path: Path, held: LogFacts) -> SavedLog | Missing:
-        buf = self._reader.content(path)
-        if isinstance(buf, Missing):
-            return buf
-        try:
-            log = read_log_buffer(
-                lambda at, length: buf[at : at + length].tobytes(), min(len(buf), held.length)
-            )
-        except LogBufferError as error:
-            return Missing(self.name_of(path), str(error), damaged=True)
-        return SavedLog(path, log, buf)
+        files = self.folder.host(host)
+        yield from saved_logs(self._reader, files, held, folder, session_id, stream_id)
 
     def _recorder(self, host: str, traffic_id: str) -> RecorderFacts | Missing:
         files = self.folder.host(host).recorder(traffic_id)

@@ -1,4 +1,4 @@
-"""Contents of a run folder, as checks use them: planned and delivered messages, logs, archives."""
+"""Contents of a run folder, as checks use them: messages, counters and archives."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,9 +17,6 @@ from windtunnel.harness.dissect.archive_files.recording_catalog import (
 )
 from windtunnel.harness.dissect.driver_files.expected_log import (
     ExpectedLog,
-)
-from windtunnel.harness.dissect.driver_files.log_buffer import (
-    LogBuffer,
 )
 
 
@@ -55,15 +52,6 @@ class HostCounters:
             & (self.samples["registration_id"] == counter.registration_id)
         ]
         return chosen
-
-
-@dataclass(frozen=True)
-class SavedLog:
-    """One log buffer, saved at the end of the run."""
-
-    path: Path
-    log: LogBuffer
-    buf: NDArray[np.uint8]
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,8 @@ from windtunnel.harness.dissect.frames.frames import DATA_HEADER_LENGTH
 from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.verdict.checks.retransmission.recovery import system_value
 from windtunnel.harness.verdict.core.evidence import Evidence
-from windtunnel.harness.verdict.core.evidence_contents import SavedLog
 from windtunnel.harness.verdict.core.finding import Finding, failed, finding_of, passed, present
+from windtunnel.harness.verdict.core.saved_logs import SavedLog
 from windtunnel.harness.verdict.views.coverage import fill_bounds, filled_gaps
 from windtunnel.harness.verdict.views.losses import frame_index, link_losses
 

@@ -23,7 +23,6 @@ from windtunnel.harness.dissect.frames import layout
 from windtunnel.harness.dissect.frames.flow import aligned_lengths
 from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.verdict.core.evidence import Evidence
-from windtunnel.harness.verdict.core.evidence_contents import SavedLog
 from windtunnel.harness.verdict.core.finding import (
     EvidenceMissing,
     Finding,
@@ -34,6 +33,7 @@ from windtunnel.harness.verdict.core.finding import (
     present,
 )
 from windtunnel.harness.verdict.core.outcome import Outcome
+from windtunnel.harness.verdict.core.saved_logs import SavedLog
 from windtunnel.harness.verdict.core.wire import MAY_HAVE_LEFT, Wire
 from windtunnel.harness.verdict.views.damage import payload_damage, undo_log_damage
 from windtunnel.harness.verdict.views.stretch import expected_join_position
