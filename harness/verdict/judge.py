@@ -1,4 +1,4 @@
-"""Judges a run folder: runs gates and checks, attributes violations, and writes verdict.json.
+"""Judges a run folder: runs gates and checks, and writes verdict.json.
 
     failed gate + violation proven by the bytes    FAIL
     failed gate + violation that it may explain    INCONCLUSIVE, with the name of the gate
@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from windtunnel.harness.artifact.documents import Document, write_document
-from windtunnel.harness.artifact.noun_form import counted
 from windtunnel.harness.artifact.run.observed import Observations
 from windtunnel.harness.artifact.run.result_row import ResultRow
 from windtunnel.harness.artifact.run_dir import RunDir
@@ -29,18 +28,14 @@ from windtunnel.harness.verdict.checks.observed.observed_streams import NAME as 
 from windtunnel.harness.verdict.checks.observed.observed_streams import (
     observed_streams,
     unknown_notes,
-    unread_notes,
 )
-from windtunnel.harness.verdict.checks.observed.reported_delivery import (
-    DELIVERED as REPORTED_CHECK,
-)
-from windtunnel.harness.verdict.checks.observed.reported_delivery import reported_notes
 from windtunnel.harness.verdict.checks.own import NAME as OWN_CHECKS
 from windtunnel.harness.verdict.checks.own import own_checks
 from windtunnel.harness.verdict.checks.reported_round_trips import NAME as ROUND_TRIPS
 from windtunnel.harness.verdict.checks.reported_round_trips import reported_round_trips
 from windtunnel.harness.verdict.checks.subject import NAME as SUBJECT_CHECK
 from windtunnel.harness.verdict.checks.subject import subject_lived
+from windtunnel.harness.verdict.conclusion import attribute, conclude
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import (
     AtFault,
@@ -49,11 +44,10 @@ from windtunnel.harness.verdict.core.finding import (
     Missing,
     inconclusive,
 )
-from windtunnel.harness.verdict.core.kind import Kind
 from windtunnel.harness.verdict.core.limit import Limit
-from windtunnel.harness.verdict.core.outcome import Outcome, exit_code, merge
+from windtunnel.harness.verdict.core.outcome import Outcome, exit_code
 from windtunnel.harness.verdict.core.process_error import is_of_process
-from windtunnel.harness.verdict.registry import BLAMED_ON, CHECKS, GATES
+from windtunnel.harness.verdict.registry import CHECKS, GATES
 from windtunnel.harness.verdict.results.observations import observations
 from windtunnel.harness.verdict.results.observed_rows import observed_rows
 from windtunnel.harness.verdict.results.result_rows import Reading, readings
@@ -62,7 +56,6 @@ from windtunnel.harness.verdict.views.unrecorded import unrecorded_notes
 
 SCHEMA = "windtunnel-verdict/1"
 _Shown = TypeVar("_Shown")
-_USUALLY_AT_FAULT = {Outcome.FAIL: AtFault.DRIVER, Outcome.HARNESS: AtFault.HARNESS}
 
 
 @dataclass(frozen=True)
@@ -135,7 +128,7 @@ def verdict_of(evidence: Evidence) -> Verdict:
         if case.checks:
             checks += _guarded(OWN_CHECKS, own_checks, evidence)
         checks += _envelope(evidence, case, [each.row for each in read])
-    checks = _attribute(gates, checks) + not_read
+    checks = attribute(gates, checks) + not_read
     missing: tuple[str, ...] = ()
     seen: tuple[Observations, ...] = ()
     rows: tuple[ResultRow, ...] = ()
@@ -149,7 +142,7 @@ def verdict_of(evidence: Evidence) -> Verdict:
         checks += raised
         rows, raised = _guarded_view("results", observed_rows, evidence, case)
         checks += raised
-    outcome, reason, at_fault = _conclude(evidence, gates, checks, missing)
+    outcome, reason, at_fault = conclude(evidence, gates, checks, missing)
     return Verdict(
         scenario="" if isinstance(case, Missing) else case.name,
         seed=None if isinstance(case, Missing) else case.seed,
@@ -287,86 +280,3 @@ def _raised(name: str, error: Exception) -> Finding:
     file = Path(place.filename).name
     text = f"the judge raised {type(error).__name__} at {file}:{place.lineno}: {error}"
     return Finding(name, Outcome.HARNESS, text)
-
-
-def _attribute(gates: list[Finding], checks: list[Finding]) -> list[Finding]:
-    """Downgrade violations to INCONCLUSIVE if a failed gate may have caused them."""
-    failed = [gate for gate in gates if gate.outcome is not Outcome.PASS]
-    judged = []
-    for check in checks:
-        excuse = next((gate for gate in failed if gate.may_excuse(check)), None)
-        violated = check.outcome is Outcome.FAIL
-        if violated and excuse is not None:
-            check = replace(check.excused(excuse), at_fault=BLAMED_ON.get(excuse.name))
-        judged.append(check)
-    return judged
-
-
-def _conclude(
-    evidence: Evidence,
-    gates: list[Finding],
-    checks: list[Finding],
-    missing: tuple[str, ...],
-) -> tuple[Outcome, str, AtFault | None]:
-    """Return the run's outcome, the first finding with that outcome, and the party at fault.
-
-    `missing` are the notes about undelivered messages and unrecorded positions, which a passing run
-    names.
-    """
-    manifest = evidence.manifest
-    has_failure = any(check.outcome is Outcome.FAIL for check in checks)
-    if not isinstance(manifest, Missing) and manifest.unsupported and not has_failure:
-        return Outcome.UNSUPPORTED, manifest.unsupported, None
-    unsupported = [check for check in checks if check.outcome is Outcome.UNSUPPORTED]
-    if unsupported and not has_failure:
-        return Outcome.UNSUPPORTED, unsupported[0].text, None
-    advisory = [gate for gate in gates if gate.outcome is not Outcome.PASS and gate.advisory]
-    decisive = [gate for gate in gates if gate not in advisory]
-    outcome = merge(finding.outcome for finding in (*decisive, *checks))
-    if outcome is Outcome.PASS:
-        text = _pass_text(gates, checks, advisory)
-        notes = *reported_notes(checks), text, *unread_notes(checks), *missing
-        return outcome, "; ".join(notes), None
-    order = (*checks, *decisive) if outcome is Outcome.FAIL else (*decisive, *checks)
-    # A wrong message says more than the exit code of the application that noticed it.
-    order = tuple(sorted(order, key=lambda each: not _names_a_wrong_message(each, checks)))
-    first = next(finding for finding in order if finding.outcome is outcome)
-    about = f" ({first.about})" if first.about else ""
-    at_fault = first.at_fault or _USUALLY_AT_FAULT.get(outcome)
-    if outcome is Outcome.INCONCLUSIVE:
-        at_fault = BLAMED_ON.get(first.name, first.at_fault)
-    unread = unread_notes(checks) if first.name == SUBJECT_CHECK else ()
-    reason = "; ".join((f"{first.name}{about}: {first.text}", *unread))
-    if at_fault in (AtFault.SCENARIO, AtFault.MACHINE, AtFault.APPLICATION):
-        reason = f"{reason} (at fault: the {at_fault})"
-    return outcome, reason, at_fault
-
-
-def _names_a_wrong_message(finding: Finding, checks: Sequence[Finding]) -> bool:
-    """Return whether a finding names a message that was not received as it was sent, unless it is
-    only missing because the receiving application has failed.
-    """
-    if finding.outcome is not Outcome.FAIL or finding.name != REPORTED_CHECK:
-        return False
-    failures = (each for each in checks if each.name == APPLICATION_CHECK)
-    logs = {log for each in failures if each.outcome is Outcome.FAIL for log in each.evidence}
-    return finding.kind is Kind.SAFETY or not logs.intersection(finding.evidence)
-
-
-def _pass_text(gates: list[Finding], checks: list[Finding], advisory: list[Finding]) -> str:
-    """Summarize a passing run, for example "15 of 17 gates and 37 of 37 checks passed (...)"."""
-    count = len(checks)
-    differences = sum(check.difference for check in checks)
-    notes = [f"known differences: {differences}"] if differences else []
-    if advisory:
-        about: dict[str, list[str]] = {}
-        for each in advisory:
-            about.setdefault(each.name, []).append(each.about)
-        named = ", ".join(
-            f"{name} ({', '.join(filter(None, of))})" if any(of) else name
-            for name, of in about.items()
-        )
-        notes.append(f"{counted(len(advisory), 'advisory gate')} failed: {named}")
-    passed = f"{len(gates) - len(advisory)} of {len(gates)} gates and "
-    passed += f"{count - differences} of {count} checks passed"
-    return f"{passed} ({'; '.join(notes)})" if notes else passed
