@@ -14,21 +14,18 @@ judge.
 
 from __future__ import annotations
 
-import shlex
 import shutil
 import signal
 import time
 from collections.abc import Callable, Sequence
 
 from windtunnel.harness.artifact.host.host_facts import udp_lines
-from windtunnel.harness.artifact.run.manifest import Manifest, Phase, SubjectFacts
+from windtunnel.harness.artifact.run.manifest import Phase
 from windtunnel.harness.capture import sniffer
 from windtunnel.harness.orchestrate import facts
 from windtunnel.harness.orchestrate.applications.applications import Applications
-from windtunnel.harness.orchestrate.fidelity import NETNS, SIM
 from windtunnel.harness.orchestrate.lab import Lab, LabError, Unsupported
 from windtunnel.harness.orchestrate.labs import space
-from windtunnel.harness.orchestrate.labs.namespaces import environment
 from windtunnel.harness.orchestrate.labs.netem import Netem
 from windtunnel.harness.orchestrate.live.link_requester import LinkRequester
 from windtunnel.harness.orchestrate.processes import watch
@@ -43,18 +40,14 @@ from windtunnel.harness.orchestrate.run.collection import (
 )
 from windtunnel.harness.orchestrate.run.host_events import HostEvents
 from windtunnel.harness.orchestrate.run.link_events import LinkEvents
+from windtunnel.harness.orchestrate.run.preparation import new_manifest, resolved_case
 from windtunnel.harness.orchestrate.run.publisher_barrier import Barrier, has_publication, release
 from windtunnel.harness.orchestrate.run.run_processes import STOP_TIMEOUT_S, WORKLOADS, RunProcesses
 from windtunnel.harness.orchestrate.run.run_spec import RunSpec
 from windtunnel.harness.orchestrate.subjects import subject
-from windtunnel.harness.orchestrate.subjects.subject import (
-    CANNOT_START_EXIT_CODES,
-    JUDGED_SETTINGS,
-)
+from windtunnel.harness.orchestrate.subjects.subject import CANNOT_START_EXIT_CODES
 from windtunnel.harness.orchestrate.teardown.state import MEMORY_ROOT
 from windtunnel.harness.scenario.resolved.case import Case
-from windtunnel.harness.scenario.resolved.case import Payload as CasePayload
-from windtunnel.harness.scenario.resolved.resolution import resolve
 
 READY_TIMEOUT_S = 300.0
 """Time limit for a process to be ready, including compiling kernels on a machine's first run."""
@@ -83,31 +76,8 @@ class Run:
         """The subscribers of each stream, by the stream's name in the scenario."""
         self._snmp_before: dict[str, dict[str, int]] = {}
         self._steal_ticks = facts.steal_ticks()
-        self.manifest = Manifest(
-            run_id=spec.run_id,
-            scenario=spec.scenario.name,
-            seed=spec.seed,
-            fidelity=spec.fidelity,
-            command=list(spec.command),
-            subjects={host: self._subject_facts(host) for host in self._hosts},
-            versions=facts.versions(),
-            host_facts=facts.host_facts(),
-            sabotage=spec.sabotage,
-            mutant=spec.tested.mutant,
-            receive=dict(spec.receive),
-            replays="" if spec.replayed is None else spec.replayed.run_id,
-        )
+        self.manifest = new_manifest(spec)
         self.processes = RunProcesses(spec, lab, self.manifest.errors)
-
-    def _subject_facts(self, host: str) -> SubjectFacts:
-        tested, side = self.spec.subject(host), self.spec.side(host)
-        return SubjectFacts(side, tested.name, settings=self._settings(host), kind=tested.kind)
-
-    def _settings(self, host: str) -> dict[str, str]:
-        """Return the settings of a host's driver that affect what the judge accepts."""
-        inherited = environment() if self.spec.fidelity in (NETNS, SIM) else {}
-        variables = {**inherited, **self.spec.subject(host).environment}
-        return {name: variables[name] for name in JUDGED_SETTINGS if name in variables}
 
     # ---- execution ----
 
@@ -144,32 +114,9 @@ class Run:
         self._applications.build_images(self.lab)
 
     def _write_case(self) -> None:
-        spec, folder = self.spec, self.spec.folder
         self._write_scenario()
-        folder.repro.write_text(shlex.join(spec.command) + "\n")
-        folder.payload.unlink(missing_ok=True)
-        try:
-            folder.payload.hardlink_to(spec.payload.path)
-        except OSError:
-            shutil.copyfile(spec.payload.path, folder.payload)
-        payload = CasePayload(
-            path=self.lab.path(folder.payload),
-            sha256=spec.payload.sha256,
-            length_bytes=spec.payload.length,
-        )
-        addresses = {host: self.lab.address(host) for host in self._hosts}
-        self._case = resolve(
-            spec.scenario,
-            seed=spec.seed,
-            fidelity=spec.fidelity,
-            addresses=addresses,
-            payload=payload,
-        )
-        if spec.replayed is not None:
-            shutil.copyfile(spec.replayed.decisions, folder.replayed)
-            self._case = self._case.model_copy(update={"replays": spec.replayed.run_id})
-        self._case = self._completed(self._case)
-        self._case.write(folder.case)
+        self._case = self._completed(resolved_case(self.spec, self.lab))
+        self._case.write(self.spec.folder.case)
         self.processes.timeouts = self._case.timeouts.variables
         self._applications = self._make_applications(self._case)
 
