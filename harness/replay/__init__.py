@@ -7,7 +7,8 @@ shrink_run     executes these steps, from the run folder to the scenario file
 rules          converts the middlebox's decisions to human-readable rules
 document       writes a scenario file, based on the run's file
 sightings      extracts the transmissions of frames from a capture
-frame_outcome  infers the outcome of each frame from one or two captures
+two_captures   matches the transmissions of a stream between two captures
+frame_outcome  infers the outcome of each frame from one capture
 observed       converts outcomes to a scenario with the same losses, late and duplicate frames
 from_capture   converts captures to the text of a scenario
 """

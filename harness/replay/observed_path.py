@@ -17,8 +17,9 @@ import numpy as np
 
 from windtunnel.harness.artifact.middlebox.frame_class import DATA, SM
 from windtunnel.harness.dissect.capture.capture_clock import CLOCK_STEP_NS
-from windtunnel.harness.replay.frame_outcome import round_trip_between_ns, round_trip_ns
+from windtunnel.harness.replay.frame_outcome import round_trip_ns
 from windtunnel.harness.replay.sightings import Stream
+from windtunnel.harness.replay.two_captures import round_trip_between_ns
 from windtunnel.harness.scenario.schema.impairment import DELAY_MAX_NS
 from windtunnel.harness.scenario.schema.units import (
     BILLION,

@@ -1,138 +1,18 @@
-"""Outcomes of frames, from one and from two synthetic captures of a stream."""
+"""Outcomes of frames, from one synthetic capture of a stream."""
 
-import numpy as np
 import pytest
 
-from windtunnel.harness.artifact.middlebox.frame_class import DATA, NAK, SM
+from tests.unit.harness.replay.synthetic_stream import LENGTH, MS, NEAR, US, stream, summary
+from windtunnel.harness.artifact.middlebox.frame_class import NAK
 from windtunnel.harness.replay.frame_outcome import (
     COPY,
     DROP,
     LATE,
     FrameOutcome,
     infer_outcomes,
-    is_nearer,
-    match,
-    match_captures,
     repeatable,
 )
 from windtunnel.harness.replay.observed import act_of
-from windtunnel.harness.replay.sightings import FEEDBACK, TRANSMISSION, Stream
-
-US, MS = 1_000, 1_000_000
-LENGTH = 64
-NEAR = [(at * 100 * US, at * LENGTH) for at in range(20)]
-"""Twenty frames, one every 100 us."""
-
-
-def stream(passages, feedback=(), numbers=None, in_group=False):
-    """Return a stream with frames (time, position) and feedback (time, kind, position, length).
-
-    `numbers` are the packet identifications of the frames in order of time.
-    """
-    frames = np.zeros(len(passages), dtype=TRANSMISSION)
-    for row, (time_ns, position) in zip(frames, sorted(passages), strict=True):
-        row["time_ns"], row["position"], row["length"] = time_ns + 1, position, LENGTH
-        row["payload"], row["frame_type"] = LENGTH - 32, DATA
-    if numbers is not None:
-        frames["identification"] = numbers
-    back = np.zeros(len(feedback), dtype=FEEDBACK)
-    for row, values in zip(back, sorted(feedback), strict=True):
-        for name, value in zip(
-            ("time_ns", "frame_type", "position", "length"), values, strict=True
-        ):
-            row[name] = value
-    return Stream(
-        session_id=7,
-        stream_id=1001,
-        port=24325,
-        source=b"a",
-        initial_term_id=0,
-        term_length=65536,
-        mtu=1408,
-        has_setup=True,
-        transmissions=frames,
-        feedback=back,
-        has_ended=True,
-        in_group=in_group,
-    )
-
-
-def arrived(departures, transit_ns=30 * US, skew_ns=0):
-    return [(time_ns + transit_ns + skew_ns, position) for time_ns, position in departures]
-
-
-def summary(outcomes):
-    return sorted((each.what, each.position // LENGTH, each.attempt) for each in outcomes)
-
-
-@pytest.mark.parametrize("skew_ns", [0, 5_000 * MS, -5_000 * MS])
-def test_frames_are_matched_despite_different_clocks(skew_ns):
-    again = [(5 * MS, 3 * LENGTH), (9 * MS, 3 * LENGTH)]
-    near = stream([*NEAR, *again])
-    far = stream(arrived([*NEAR[:3], *NEAR[4:], again[1]], skew_ns=skew_ns))
-    assert summary(match_captures(near, far)) == [(DROP, 3, 1), (DROP, 3, 2)]
-
-
-def test_frames_that_all_arrive_in_order_have_no_outcome():
-    assert match_captures(stream(NEAR), stream(arrived(NEAR))) == []
-
-
-def test_a_late_frame_has_its_delay_and_the_number_that_overtook_it():
-    held = (NEAR[5][0] + 350 * US, NEAR[5][1])
-    far = stream(arrived([*NEAR[:5], held, *NEAR[6:]]))
-    (outcome,) = match_captures(stream(NEAR), far)
-    assert (outcome.what, outcome.position, outcome.attempt) == (LATE, 5 * LENGTH, 1)
-    assert abs(outcome.delay_ns - 350 * US) < US
-    assert outcome.overtaken_by == 3
-
-
-def test_a_copy_has_its_delay():
-    far = stream(arrived([*NEAR, (NEAR[5][0] + 70 * US, NEAR[5][1])]))
-    (outcome,) = match_captures(stream(NEAR), far)
-    assert (outcome.what, outcome.position, outcome.attempt, outcome.delay_ns) == (
-        COPY,
-        5 * LENGTH,
-        1,
-        70 * US,
-    )
-
-
-def test_a_frame_that_arrives_after_its_retransmit_is_late_and_not_lost():
-    repair = (NEAR[5][0] + 20 * MS, NEAR[5][1])
-    held = (NEAR[5][0] + 30 * MS, NEAR[5][1])
-    far = stream(arrived([*NEAR[:5], *NEAR[6:], repair, held]))
-    (outcome,) = match_captures(stream([*NEAR, repair]), far)
-    assert (outcome.what, outcome.attempt) == (LATE, 1)
-
-
-@pytest.mark.parametrize(
-    ("departures", "arrivals", "wanted"),
-    [
-        ([0], [10], ([10], [])),
-        ([0], [], ([None], [])),
-        ([0, 100], [110], ([None, 110], [])),
-        ([0, 100], [10], ([10, None], [])),
-        ([0, 100], [10, 110], ([10, 110], [])),
-        ([0], [10, 17], ([10], [(1, 7)])),
-        ([0, 100], [10, 15, 110], ([10, 110], [(1, 5)])),
-        ([0, 100], [110, 300], ([300, 110], [])),
-    ],
-)
-def test_arrivals_are_matched_with_departures(departures, arrivals, wanted):
-    assert match(departures, arrivals, base_ns=10, slack_ns=3) == wanted
-
-
-@pytest.mark.parametrize("skew_ns", [0, 3_000 * MS, -3_000 * MS])
-def test_the_sender_is_where_data_leaves_first_and_feedback_arrives_last(skew_ns):
-    feedback = [(at * MS, SM, at * LENGTH, 0) for at in range(5)]
-    later = [(time_ns + 40 * US, *rest) for time_ns, *rest in feedback]
-    near = stream(NEAR, later)
-    far = stream(
-        arrived(NEAR, skew_ns=skew_ns),
-        [(time_ns + skew_ns, *rest) for time_ns, *rest in feedback],
-    )
-    assert is_nearer(near, far)
-    assert not is_nearer(far, near)
 
 
 def nak(time_ns, index, count=1):
