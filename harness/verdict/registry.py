@@ -45,6 +45,7 @@ from windtunnel.harness.verdict.checks.retransmission import (
     nak_times,
     recovery,
     retransmit_checks,
+    retransmit_spacing,
     round_trips,
 )
 from windtunnel.harness.verdict.checks.timed.expected_frames import expected_frames
@@ -178,7 +179,7 @@ CHECKS: dict[str, Check] = {
         Check(positions.INVALID, Kind.PROTOCOL, positions.invalid_packets_zero),
         _each(nak_response.WHOLE, Kind.PROTOCOL, nak_response.naks_answered_whole),
         Check(nak_response.COUNTED, Kind.PROTOCOL, nak_response.retransmits_counted),
-        _each(nak_response.SPACED, Kind.TIMING, nak_response.retransmits_spaced),
+        _each(retransmit_spacing.SPACED, Kind.TIMING, retransmit_spacing.retransmits_spaced),
         _each(round_trips.MEASURED, Kind.PROTOCOL, round_trips.round_trips_measured),
         _each(limits.SENDER, Kind.PROTOCOL, limits.snd_lmt_follows_status),
         _each(limits.PUBLISHER, Kind.PROTOCOL, limits.pub_lmt_follows_snd_pos),

@@ -9,11 +9,13 @@ from tests.unit.harness.verdict.judged import judged
 from tests.unit.harness.verdict.synthetic_group import join, write
 from tests.unit.harness.verdict.synthetic_run import PORT, STEP_NS, SyntheticRun, make_run, nak
 from windtunnel.harness.verdict.checks.retransmission.nak_response import (
-    LINGER_NS,
     max_retransmit_bytes,
     naks_answered_whole,
     retransmits_counted,
     retransmits_of,
+)
+from windtunnel.harness.verdict.checks.retransmission.retransmit_spacing import (
+    LINGER_NS,
     retransmits_spaced,
 )
 from windtunnel.harness.verdict.core.evidence import Evidence

@@ -8,10 +8,8 @@ from windtunnel.harness.artifact.run.manifest import SubjectFacts
 from windtunnel.harness.verdict.checks.retransmission import range_responses
 from windtunnel.harness.verdict.checks.retransmission.linger_times import SETTING as LINGER_SETTING
 from windtunnel.harness.verdict.checks.retransmission.nak_response import (
-    LINGER_NS,
     naks_answered_whole,
     retransmits_counted,
-    retransmits_spaced,
 )
 from windtunnel.harness.verdict.checks.retransmission.range_responses import (
     ANSWER_OF_RANGES_NS,
@@ -20,6 +18,10 @@ from windtunnel.harness.verdict.checks.retransmission.range_responses import (
     Retransmits,
     covered_ends,
     joined,
+)
+from windtunnel.harness.verdict.checks.retransmission.retransmit_spacing import (
+    LINGER_NS,
+    retransmits_spaced,
 )
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.outcome import Outcome
