@@ -6,7 +6,8 @@ shrink         the steps from a failed run to a minimal one that still fails
 shrink_run     executes these steps, from the run folder to the scenario file
 rules          converts the middlebox's decisions to human-readable rules
 document       writes a scenario file, based on the run's file
-sightings      extracts the transmissions of frames from a capture
+capture_frames reads the frames of a capture file
+sightings      extracts the streams' transmissions and feedback from these frames
 two_captures   matches the transmissions of a stream between two captures
 frame_outcome  infers the outcome of each frame from one capture
 observed       converts outcomes to a scenario with the same losses, late and duplicate frames

@@ -16,11 +16,12 @@ import numpy as np
 
 from windtunnel.harness.artifact.escaped_text import escaped
 from windtunnel.harness.artifact.noun_form import noun_for
+from windtunnel.harness.replay.capture_frames import CaptureError
 from windtunnel.harness.replay.document import parse, text_of
 from windtunnel.harness.replay.frame_outcome import DROP, infer_outcomes, repeatable
 from windtunnel.harness.replay.observed import ObservedStream, document_of, have_equal_lengths
 from windtunnel.harness.replay.observed_path import observed_path
-from windtunnel.harness.replay.sightings import CaptureError, Stream, read_streams
+from windtunnel.harness.replay.sightings import Stream, read_streams
 from windtunnel.harness.replay.two_captures import is_nearer, match_captures
 from windtunnel.harness.scenario.loader import ROOT_FOLDER, SUFFIX
 from windtunnel.harness.scenario.schema.traffic import TRAFFIC_MAX

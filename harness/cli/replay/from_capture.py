@@ -71,8 +71,8 @@ def from_capture(
     """
     from windtunnel.harness.artifact.regular_file import real_path, replace_file
     from windtunnel.harness.cli.failure import one_line
+    from windtunnel.harness.replay.capture_frames import CaptureError
     from windtunnel.harness.replay.from_capture import from_captures
-    from windtunnel.harness.replay.sightings import CaptureError
 
     target = out or Path(f"{capture.name.partition('.')[0] or 'capture'}.yaml")
     if os.path.lexists(target) and not force:

@@ -9,11 +9,12 @@ from tests.stand_ins import synthetic_capture as made
 from tests.stand_ins.lossy_stream import MS, NAK_DELAY_NS, STEP, LossyStream, Plan
 from tests.stand_ins.synthetic_capture import packet
 from windtunnel.harness.replay import from_capture, sightings
+from windtunnel.harness.replay.capture_frames import CaptureError
 from windtunnel.harness.replay.frame_outcome import DROP, infer_outcomes, repeatable
 from windtunnel.harness.replay.from_capture import from_captures
 from windtunnel.harness.replay.observed import _window
 from windtunnel.harness.replay.observed_path import ObservedPath
-from windtunnel.harness.replay.sightings import CaptureError, read_streams
+from windtunnel.harness.replay.sightings import read_streams
 from windtunnel.harness.scenario.loader import parse_scenario
 from windtunnel.harness.scenario.schema.units import format_duration
 
