@@ -13,7 +13,7 @@ from windtunnel.harness.cli import exit_code
 from windtunnel.harness.cli.failure import Failure
 from windtunnel.harness.cli.options import out_option
 from windtunnel.harness.cli.render.table import echo
-from windtunnel.harness.cli.replay.replay import FIDELITIES
+from windtunnel.harness.cli.replay.recorded_run import FIDELITIES
 
 if TYPE_CHECKING:
     from windtunnel.harness.artifact.run_dir import RunDir
@@ -131,7 +131,7 @@ class ShrinkRequest:
         """Read the run folder. Raises Failure if the run cannot be shrunk."""
         from windtunnel.harness.artifact.regular_file import untrusted_folder
         from windtunnel.harness.artifact.run_dir import RunDir
-        from windtunnel.harness.cli.replay.replay import (
+        from windtunnel.harness.cli.replay.recorded_run import (
             peers_of,
             read_manifest,
             require_known_defects,
