@@ -7,7 +7,7 @@ from windtunnel.harness.artifact.noun_form import noun_for
 from windtunnel.harness.artifact.regular_file import replace_file
 from windtunnel.harness.artifact.run_dir import RunDir
 from windtunnel.reports.charts.packing import library
-from windtunnel.reports.charts.series import read_series
+from windtunnel.reports.charts.series_reader import read_series
 from windtunnel.reports.comparison import COLUMNS_MAX, distinct_names, figures, positions
 from windtunnel.reports.evidence import read_run, worst
 from windtunnel.reports.html import CHART_SCRIPTS, Markup, element, joined, page, page_header

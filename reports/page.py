@@ -23,7 +23,8 @@ from windtunnel.harness.artifact.suite_dir import SuiteDir
 from windtunnel.reports import observed, tables
 from windtunnel.reports.charts.chart_document import Limits, chart_document, is_reduced, limits_of
 from windtunnel.reports.charts.packing import library, pack, packed
-from windtunnel.reports.charts.series import RunSeries, read_series
+from windtunnel.reports.charts.series import RunSeries
+from windtunnel.reports.charts.series_reader import read_series
 from windtunnel.reports.comparison import comparisons
 from windtunnel.reports.evidence import RunDocuments, read_run, read_suite, worst
 from windtunnel.reports.finding_tables import findings

@@ -10,7 +10,8 @@ from pathlib import Path
 from windtunnel.harness.artifact.regular_file import replace_file
 from windtunnel.harness.artifact.run_dir import RunDir
 from windtunnel.reports.charts.packing import library
-from windtunnel.reports.charts.series import RunSeries, read_series
+from windtunnel.reports.charts.series import RunSeries
+from windtunnel.reports.charts.series_reader import read_series
 from windtunnel.reports.comparison import figures, positions
 from windtunnel.reports.evidence import RunDocuments, read_run
 from windtunnel.reports.html import (

@@ -5,7 +5,7 @@ import pytest
 from tests.sim.test_replay_and_shrink import RULES, run, scenario
 from windtunnel.harness.artifact.run.manifest import Manifest
 from windtunnel.reports.charts.chart_document import chart_document
-from windtunnel.reports.charts.series import read_series
+from windtunnel.reports.charts.series_reader import read_series
 
 # A machine's first run compiles every kernel of the simulator.
 pytestmark = pytest.mark.timeout(900)

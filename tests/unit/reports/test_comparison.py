@@ -16,7 +16,7 @@ from windtunnel.harness.artifact.run.result_row import FOUND_MAX
 from windtunnel.harness.artifact.run_dir import RunDir
 from windtunnel.harness.artifact.suite_dir import SuiteDir
 from windtunnel.reports.charts.chart_document import comparison_document
-from windtunnel.reports.charts.series import read_series
+from windtunnel.reports.charts.series_reader import read_series
 from windtunnel.reports.compare_page import write_comparison
 from windtunnel.reports.comparison import COLUMNS_MAX, distinct_names
 from windtunnel.reports.matrix_page import write_matrix_page

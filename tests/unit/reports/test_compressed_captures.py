@@ -14,7 +14,7 @@ from windtunnel.harness.dissect.capture.pcap import read_capture
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.reports.charts.chart_document import chart_document
 from windtunnel.reports.charts.packing import pack
-from windtunnel.reports.charts.series import read_series
+from windtunnel.reports.charts.series_reader import read_series
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from windtunnel.harness.artifact.suite_dir import SuiteDir
 from windtunnel.harness.scenario.resolved.case import Case
 from windtunnel.reports import observed, page, tables
 from windtunnel.reports.charts.chart_document import chart_document
-from windtunnel.reports.charts.series import read_series
+from windtunnel.reports.charts.series_reader import read_series
 from windtunnel.reports.evidence import ANALYSIS_SCHEMA, read_run, worst
 from windtunnel.reports.page import write_run_report, write_suite_report
 
