@@ -24,9 +24,10 @@ from windtunnel.driver.archive.client.errors import (
     ArchiveError,
     ArchiveTimeoutError,
 )
-from windtunnel.driver.archive.client.operations import listing
+from windtunnel.driver.archive.client.persistent_counters import PersistentCounters
 from windtunnel.driver.archive.client.persistent_link import ArchiveLink
 from windtunnel.driver.archive.client.persistent_live import LiveStream
+from windtunnel.driver.archive.client.persistent_replay import ReplayStream
 from windtunnel.driver.archive.client.persistent_setup import (
     FROM_LIVE,
     FROM_START,
@@ -34,16 +35,13 @@ from windtunnel.driver.archive.client.persistent_setup import (
     PersistentParams,
     PersistentSetup,
     PersistentState,
-    StartedReplay,
     failure_reason,
     require_one_medium,
     require_recording,
-    unjoinable,
 )
 from windtunnel.driver.archive.client.turns import Turns, advance
 from windtunnel.driver.archive.protocol.codes import NULL_VALUE
 from windtunnel.driver.archive.protocol.responses import RecordingDescriptor
-from windtunnel.driver.base.arith import I64_MIN
 from windtunnel.driver.base.clock import Clock, SystemClock
 from windtunnel.driver.client import (
     Action,
@@ -55,8 +53,6 @@ from windtunnel.driver.client import (
 )
 from windtunnel.driver.client.image.fragment_handlers import ControlledHandler, FragmentHandler
 from windtunnel.driver.command.command_type import ErrorCode as DriverErrorCode
-
-STATE_TYPE_ID, DIFFERENCE_TYPE_ID, LEFT_TYPE_ID, JOINED_TYPE_ID = 114, 115, 116, 117
 
 _WITHOUT_ARCHIVE = (
     PersistentState.AWAIT_ARCHIVE_CONNECTION,
@@ -101,21 +97,11 @@ class PersistentSubscription:
         """Create the subscription. Raises ConfigurationError if a parameter is invalid, or
         RegistrationError if the driver rejects a counter.
         """
-        self._aeron, self._context, self._params = aeron, context.conclude(), params.conclude()
+        context.conclude()
+        self._aeron, self._params = aeron, params.conclude()
         require_one_medium(params.replay_channel, context.control_request_channel)
         self._handlers, self._clock = handlers or PersistentHandlers(), clock or SystemClock()
-        names = (
-            f"{params.replay_stream_id} {unjoinable(params.replay_channel)} "
-            f"{params.live_stream_id} {params.live_channel}"
-        )
-        self._state_counter, self._difference, self._left, self._joined = (
-            aeron.add_counter(type_id, b"", f"Persistent Subscription {name}: {names}"[:380])
-            for type_id, name in (
-                (STATE_TYPE_ID, "State"), (DIFFERENCE_TYPE_ID, "Join Difference"),
-                (LEFT_TYPE_ID, "Live Left Count"), (JOINED_TYPE_ID, "Live Joined Count"),
-            )
-        )  # fmt: skip
-        self._difference.set(I64_MIN)
+        self._counters = PersistentCounters(aeron, params)
         self.state = PersistentState.AWAIT_ARCHIVE_CONNECTION
         self.position = params.start_position
         """The position up to which messages were delivered, initially the start position."""
@@ -124,17 +110,13 @@ class PersistentSubscription:
         self._setup = PersistentSetup(params, self._enter)
         self._archive = ArchiveLink(aeron, context, self._clock, self._report_error)
         self._list_request: Turns[RecordingDescriptor | None] | None = None
-        self._replay_request: Turns[StartedReplay] | None = None
-        self._position_request: Turns[int] | None = None
-        self._max_recorded: int | None = None
-        self._term_length = 0
-        self._started_replay: StartedReplay | None = None
+        self._recording: RecordingDescriptor | None = None
+        self._replay = ReplayStream(self._setup, self._clock, context.message_timeout_ns)
         self._replay_image: Image | None = None
         self._live = LiveStream(
             aeron, params, self._clock, context.message_timeout_ns, self._report_error
         )
         self._live_image: Image | None = None
-        self._image_deadline_ns = 0
         self._last_live_position = NULL_VALUE
         self._assembler = ImageControlledFragmentAssembler(self._deliver)
         self._handler: ControlledHandler = lambda payload, header: None
@@ -193,7 +175,7 @@ class PersistentSubscription:
 
     def _enter(self, state: PersistentState) -> None:
         self.state = state
-        self._state_counter.set(int(state))
+        self._counters.state.set(int(state))
 
     def _report_error(self, error: Exception) -> None:
         if self._handlers.on_error is not None:
@@ -211,7 +193,7 @@ class PersistentSubscription:
             raise ArchiveClosedError("persistent subscription: the archive is not connected")
         match self.state:
             case PersistentState.REPLAY:
-                return self._replay(limit)
+                return self._read_replay(limit)
             case PersistentState.ATTEMPT_SWITCH:
                 return self._attempt_switch(limit)
             case PersistentState.LIVE:
@@ -234,13 +216,11 @@ class PersistentSubscription:
 
     def _set_up(self) -> int:
         """Take one step towards listing the recording or starting a replay."""
-        if self._replay_request is not None:
-            is_done, started = advance(self._replay_request)
-            if is_done:
-                self._replay_request, self._started_replay = None, started
-                self._image_deadline_ns = self._clock.now_ns() + self._context.message_timeout_ns
+        if self._replay.is_requested:
+            is_started = self._replay.try_start()
+            if is_started:
                 self._enter(PersistentState.REPLAY)
-            return int(is_done)
+            return int(is_started)
         if self._list_request is None:
             self._list_request = self._setup.describe(self._archive.session)
         is_done, found = advance(self._list_request)
@@ -252,23 +232,19 @@ class PersistentSubscription:
         return 1
 
     def _begin_at(self, found: RecordingDescriptor) -> None:
-        self._term_length, self._max_recorded = found.term_buffer_length, None
+        self._recording = found
+        self._replay.forget_recorded_position()
         if self.position == FROM_START:
             self.position = found.start_position
         if self.position in (FROM_LIVE, found.stop_position):
             self._enter(PersistentState.ADD_LIVE_SUBSCRIPTION)
             return
-        self._replay_request = self._setup.replay(self._archive.session, self.position)
+        self._replay.request(self._archive.session, self.position)
         self._enter(PersistentState.SEND_REPLAY_REQUEST)
 
-    def _replay(self, limit: int) -> int:
-        assert self._started_replay is not None
+    def _read_replay(self, limit: int) -> int:
         if self._replay_image is None:
-            self._replay_image = self._started_replay.image
-            if self._replay_image is None and self._clock.now_ns() > self._image_deadline_ns:
-                raise ArchiveTimeoutError(
-                    "persistent subscription: timed out waiting for the image of the replay"
-                )
+            self._replay_image = self._replay.image()
             return int(self._replay_image is not None)
         image = self._replay_image
         if image.is_closed:
@@ -276,7 +252,7 @@ class PersistentSubscription:
             return 1
         self._live_image = self._live.image()
         if self._live_image is not None:
-            self._difference.set(self._live_image.position - image.position)
+            self._counters.difference.set(self._live_image.position - image.position)
             self._enter(PersistentState.ATTEMPT_SWITCH)
             return 1
         count = image.controlled_poll(self._assembler, limit)
@@ -286,21 +262,8 @@ class PersistentSubscription:
         return count
 
     def _is_caught_up(self) -> bool:
-        """Return whether the replay is close to the recorded position. Requests the recorded
-        position if needed.
-        """
-        if self._position_request is None:
-            if self._max_recorded is not None and self.position < self._max_recorded:
-                return False
-            recording_id = self._params.recording_id
-            self._position_request = listing.max_recorded_position(
-                self._archive.session, recording_id
-            )
-        is_done, found = advance(self._position_request)
-        if not is_done or found is None:
-            return False
-        self._position_request, self._max_recorded = None, found
-        return self.position >= found - self._term_length // 4
+        assert self._recording is not None
+        return self._replay.is_caught_up(self._archive.session, self._recording, self.position)
 
     def _attempt_switch(self, limit: int) -> int:
         replay, live = self._replay_image, self._live_image
@@ -314,7 +277,7 @@ class PersistentSubscription:
                 return 1
             if live.is_closed:
                 self._close_live()
-                self._max_recorded = None
+                self._replay.forget_recorded_position()
                 self._enter(PersistentState.REPLAY)
                 return 1
             count = live.controlled_poll(self._skip_delivered, limit)
@@ -337,8 +300,8 @@ class PersistentSubscription:
 
     def _join_live(self, image: Image) -> None:
         self._live_image, self.position = image, image.position
-        self._difference.set(0)
-        self._joined.increment()
+        self._counters.difference.set(0)
+        self._counters.joined.increment()
         self._enter(PersistentState.LIVE)
         if self._handlers.on_live_joined is not None:
             self._handlers.on_live_joined()
@@ -351,7 +314,7 @@ class PersistentSubscription:
         if count == 0 and image.is_closed:
             self._last_live_position = max(self._last_live_position, image.position)
             self._return_to_recording()
-            self._left.increment()
+            self._counters.left.increment()
             if self._handlers.on_live_left is not None:
                 self._handlers.on_live_left()
             return 1
@@ -387,18 +350,15 @@ class PersistentSubscription:
         )
 
     def _close_replay(self) -> None:
-        for turns in (self._list_request, self._replay_request, self._position_request):
-            if turns is not None:
-                turns.close()
-        self._list_request = self._replay_request = self._position_request = None
-        if self._started_replay is not None:
-            self._started_replay.close()
-        self._started_replay = self._replay_image = None
+        if self._list_request is not None:
+            self._list_request.close()
+        self._replay.close()
+        self._list_request = self._replay_image = None
 
     def _close_live(self) -> None:
         self._live.close()
         self._live_image = None
-        self._difference.set(I64_MIN)
+        self._counters.clear_difference()
 
     def _release_streams(self) -> None:
         self._close_replay()
@@ -415,5 +375,4 @@ class PersistentSubscription:
             return
         self.is_closed = True
         self._release()
-        for counter in (self._state_counter, self._difference, self._left, self._joined):
-            counter.close()
+        self._counters.close()
