@@ -13,7 +13,6 @@ same driver. Aeron waits forever for an endpoint in this case. Source: archive-p
 from collections.abc import Callable
 from enum import Enum, auto
 
-from windtunnel.driver.archive.control import retained_channel
 from windtunnel.driver.archive.control.archive_resources import ArchiveResources
 from windtunnel.driver.archive.control.control_session import ControlSession
 from windtunnel.driver.archive.control.request_rejected import RequestRejected, code_of
@@ -26,22 +25,14 @@ from windtunnel.driver.archive.protocol.requests import (
     StopReplayRequest,
 )
 from windtunnel.driver.archive.protocol.responses import ControlResponse, RecordingDescriptor
-from windtunnel.driver.archive.recording.image_recording import require_stream
-from windtunnel.driver.archive.recording.recorded_stream import RecordedStream
 from windtunnel.driver.archive.recording.recordings import Recordings
 from windtunnel.driver.archive.replication import destination
 from windtunnel.driver.archive.replication.pending_request import PendingRequest
+from windtunnel.driver.archive.replication.replay_recording import ReplayRecording
 from windtunnel.driver.archive.replication.replication_request import ReplicationRequest
-from windtunnel.driver.archive.replication.source_archive import (
-    SourceArchive,
-    SourceArchiveError,
-    poll_or_retry,
-)
+from windtunnel.driver.archive.replication.request_publication import RequestPublication
+from windtunnel.driver.archive.replication.source_archive import SourceArchive, SourceArchiveError
 from windtunnel.driver.base.errors import DriverError
-from windtunnel.driver.channel import uri_param
-from windtunnel.driver.client.image.image import Image
-from windtunnel.driver.client.publication.exclusive_publication import ExclusivePublication
-from windtunnel.driver.client.subscription import Subscription
 
 LIVE_WINDOW_MAX = 32 << 20
 JOIN_ATTEMPTS = 3
@@ -88,11 +79,9 @@ class ReplicationSession(PendingRequest):
         self._position = 0
         """The position in the recording from which data is copied."""
         self._source_position = NULL_VALUE
-        self._stream: RecordedStream | None = None
-        self._image: Image | None = None
+        self._replay_recording: ReplayRecording | None = None
         self._token = self._replay_id = NULL_VALUE
-        self._proxy: ExclusivePublication | None = None
-        self._proxy_id = NULL_VALUE
+        self._proxy: RequestPublication | None = None
         self._is_live_added = False
         self._attempts = JOIN_ATTEMPTS
         self._turns: dict[State, Callable[[], int]] = {
@@ -111,8 +100,8 @@ class ReplicationSession(PendingRequest):
         """Run one duty cycle of the replication. Returns the amount of work done."""
         self._now_ns = now_ns
         try:
-            stream = self._stream
-            is_over = stream is not None and stream.is_closed and stream.failure is None
+            recording = self._replay_recording
+            is_over = recording is not None and recording.is_closed and not recording.has_failed
             if is_over and self.state != State.COPY:
                 self._go_to(State.DONE)
             if self.state not in (State.CONNECT, State.DONE):
@@ -141,8 +130,8 @@ class ReplicationSession(PendingRequest):
 
     def close(self) -> None:
         """Release all resources and signal the end of the replication."""
-        if self._stream is not None:
-            self._recordings.stop(self._stream)
+        if self._replay_recording is not None:
+            self._replay_recording.stop()
         if self._replay_id != NULL_VALUE and self._archive.is_open:
             try:
                 self._archive.send_request(StopReplayRequest, replay_session_id=self._replay_id)
@@ -151,8 +140,6 @@ class ReplicationSession(PendingRequest):
                 self._resources.errors.warn(f"cannot stop replay {self._replay_id}: {error}")
         if self._proxy is not None:
             self._proxy.close()
-        elif self._proxy_id != NULL_VALUE:
-            self._resources.client.abandon(self._proxy_id)
         self._archive.close()
         self._signal(RecordingSignal.REPLICATE_END)
 
@@ -242,43 +229,29 @@ class ReplicationSession(PendingRequest):
         return self._request.session_id if is_chosen else self._source.session_id
 
     @property
-    def _subscription(self) -> Subscription:
-        assert self._stream is not None
-        assert self._stream.subscription is not None
-        return self._stream.subscription
+    def _recording(self) -> ReplayRecording:
+        assert self._replay_recording is not None
+        return self._replay_recording
 
     def _extend(self) -> int:
         """Subscribe to the replay, so that the frames of the replay extend the destination
         recording.
         """
-        if self._stream is None:
-            self._stream = self._record()
-        if self._stream.failure is not None:
-            raise self._stream.failure
-        if self._stream.subscription is None:
+        if self._replay_recording is None:
+            assert self._source is not None
+            self._replay_recording = ReplayRecording(
+                self._resources, self._recordings, self.session, self.replication_id,
+                self._destination_id, self._source.stream_id,
+                self._channels.to_record(self._replay_session_id, self.replication_id),
+                is_live=bool(self._channels.live_destination),
+            )  # fmt: skip
+        if not self._replay_recording.is_subscribed:
             return 0
         if self._channels.has_destinations:
-            self._subscription.async_add_destination(self._channels.replay_destination)
+            subscription = self._replay_recording.subscription
+            subscription.async_add_destination(self._channels.replay_destination)
         self._go_to(State.TOKEN if self._channels.is_response else State.REPLAY)
         return 1
-
-    def _record(self) -> RecordedStream:
-        assert self._source is not None
-        channel = self._channels.to_record(self._replay_session_id, self.replication_id)
-        stream_id = self._source.stream_id
-        require_stream(self._resources.recording(self._destination_id), stream_id)
-        stream = RecordedStream(
-            self.session, self.replication_id, stream_id, str(channel),
-            retained_channel.text(retained_channel.retained(channel)),
-            retained_channel.stream_key(stream_id, channel),
-            auto_stop=True, extended_id=self._destination_id,
-            # A recorder in another thread may notice the end of the replay before this session.
-            is_end_deferred=not self._channels.live_destination,
-            reports_failure=False,
-        )  # fmt: skip
-        self._resources.require_space()
-        self._recordings.add(stream)
-        return stream
 
     def _request_token(self) -> int:
         response = self._request_response(ReplayTokenRequest, recording_id=self._request.source_id)
@@ -290,40 +263,32 @@ class ReplicationSession(PendingRequest):
 
     def _open_proxy(self) -> int:
         """Add a request publication whose channel identifies the replay subscription."""
-        client = self._resources.client
-        if self._proxy_id == NULL_VALUE:
-            self._proxy_id = self._add_proxy()
         if self._proxy is None:
-            self._proxy, self._proxy_id = poll_or_retry(
-                client.get_exclusive_publication, self._proxy_id, self._add_proxy
-            )
-        if self._proxy is None or not self._proxy.is_connected or self._proxy.available_window <= 0:
+            self._proxy = RequestPublication(
+                self._resources.client, self._archive.request_channel,
+                self._archive.request_stream_id, self._recording.subscription.registration_id,
+            )  # fmt: skip
+        if not self._proxy.poll():
             return self._check_timeout("no publication for the replay request")
         self._go_to(State.REPLAY)
         return 1
 
-    def _add_proxy(self) -> int:
-        channel = self._archive.request_channel.without(uri_param.SESSION_ID).with_param(
-            uri_param.RESPONSE_CORRELATION_ID, self._subscription.registration_id
-        )
-        return self._resources.client.async_add_exclusive_publication(
-            str(channel), self._archive.request_stream_id
-        )
-
     def _request_replay(self) -> int:
         assert self._source is not None
-        endpoint = self._subscription.resolved_endpoint
+        subscription = self._recording.subscription
+        endpoint = subscription.resolved_endpoint
         if self._correlation_id is None and self._channels.channel.is_udp and endpoint is None:
             return self._check_timeout("the replication channel was not resolved")
+        via = None if self._proxy is None else self._proxy.publication
         response = self._request_response(
-            ReplayRequest, self._proxy, recording_id=self._request.source_id,
+            ReplayRequest, via, recording_id=self._request.source_id,
             position=self._position,
             length=self._request.length_from(self._position),
             replay_stream_id=self._source.stream_id,
             file_io_max_length=self._request.file_io_max_length, replay_token=self._token,
             replay_channel=str(
                 self._channels.to_replay(
-                    self._replay_session_id, self._subscription.registration_id, endpoint
+                    self._replay_session_id, subscription.registration_id, endpoint
                 )
             ),
         )  # fmt: skip
@@ -335,59 +300,44 @@ class ReplicationSession(PendingRequest):
 
     def _await_image(self) -> int:
         session_id = (self._replay_id + (1 << 31)) % (1 << 32) - (1 << 31)
-        assert self._stream is not None
-        if not self._stream.has_begun or self._stream.beginning:
+        if not self._recording.has_begun:
             return self._check_timeout(f"no recording of session {session_id}")
-        recorded = (each.image for each in self._stream.active)
-        matching = (each for each in recorded if each.session_id == session_id)
-        # The recording may have ended before the response to the replay request arrived.
-        self._image = next(matching, None) or self._subscription.image_by_session_id(session_id)
-        if self._image is None:
+        if not self._recording.find_image(session_id):
             return self._check_timeout(f"no image of session {session_id}")
         is_live = bool(self._channels.live_destination)
         self._go_to(State.CATCH_UP if is_live else State.COPY)
         return 1
 
-    @property
-    def _copied_position(self) -> int:
-        """The position up to which data was copied."""
-        assert self._image is not None
-        active = self._recordings.active(self._destination_id)
-        return self._image.position if active is None else active.position
-
     def _copy(self) -> int:
-        assert self._image is not None
         assert self._source is not None
-        assert self._stream is not None
-        is_over = self._image.is_closed or self._image.is_end_of_stream or self._stream.is_closed
-        reached = self._copied_position
+        recording, image = self._recording, self._recording.image
+        is_over = image.is_closed or image.is_end_of_stream or recording.is_closed
+        reached = recording.position
         source_stop, end = self._source.stop_position, self._request.stop_position
         is_synced = source_stop != NULL_VALUE and reached >= source_stop
         if not (is_synced or is_over or (end != NULL_VALUE and reached >= end)):
             return 0
         if is_synced:
-            self._signal(RecordingSignal.SYNC, reached, self._subscription.registration_id)
+            self._signal(RecordingSignal.SYNC, reached, recording.subscription.registration_id)
         self._replay_id = NULL_VALUE
         self._go_to(State.DONE)
         return 1
 
     def _catch_up(self) -> int:
-        if self._copied_position >= self._source_position:
+        if self._recording.position >= self._source_position:
             self._go_to(State.JOIN)
             return 1
         self._require_image()
         return 0
 
     def _require_image(self) -> None:
-        assert self._image is not None
-        if self._image.is_closed:
+        if self._recording.image.is_closed:
             raise SourceArchiveError("the image of the replay was closed prematurely")
 
     def _join(self) -> int:
         """Add the live destination. After the live stream has caught up, remove the replay
         destination.
         """
-        assert self._image is not None
         self._require_image()
         if self._is_overdue and self._attempts > 1:
             self._attempts -= 1
@@ -395,17 +345,18 @@ class ReplicationSession(PendingRequest):
         if not self._is_position_known():
             return 0
         self._attempts = JOIN_ATTEMPTS
-        gap = self._source_position - self._copied_position
-        window = min(self._image.term_length // 4, LIVE_WINDOW_MAX)
+        image, subscription = self._recording.image, self._recording.subscription
+        gap = self._source_position - self._recording.position
+        window = min(image.term_length // 4, LIVE_WINDOW_MAX)
         if not self._is_live_added and gap <= window:
-            self._subscription.async_add_destination(self._channels.live_destination)
+            subscription.async_add_destination(self._channels.live_destination)
             self._is_live_added = True
         elif self._is_live_added and gap <= 0 and (
-            self._image.active_transport_count >= TRANSPORTS_OF_MERGE
+            image.active_transport_count >= TRANSPORTS_OF_MERGE
         ):  # fmt: skip
-            self._subscription.async_remove_destination(self._channels.replay_destination)
-            self._stream = None
-            self._signal(RecordingSignal.MERGE, self._image.position)
+            subscription.async_remove_destination(self._channels.replay_destination)
+            self._replay_recording = None
+            self._signal(RecordingSignal.MERGE, image.position)
             self._go_to(State.DONE)
             return 1
         self._go_to(State.JOIN)

@@ -54,7 +54,7 @@ def test_a_replay_may_end_before_the_response_to_its_request(two):
     ask = copy._turns[State.REPLAY]
 
     def late():
-        is_over = any(each.image.is_closed for each in copy._stream.active)
+        is_over = any(each.image.is_closed for each in copy._recording.stream.active)
         return ask() if copy._correlation_id is None or is_over else 0
 
     copy._turns[State.REPLAY] = late
