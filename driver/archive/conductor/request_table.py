@@ -17,6 +17,7 @@ from windtunnel.driver.archive.operation.removal import Removal
 from windtunnel.driver.archive.operation.segments import Segments
 from windtunnel.driver.archive.protocol import replication, requests
 from windtunnel.driver.archive.protocol.layout import Message
+from windtunnel.driver.archive.recording.recording_requests import RecordingRequests
 from windtunnel.driver.archive.recording.recordings import Recordings
 from windtunnel.driver.archive.replay.replays import Replays
 from windtunnel.driver.archive.replication.replications import Replications
@@ -31,6 +32,7 @@ class Operations:
     """The objects that implement the operations of one archive."""
 
     recordings: Recordings
+    recording_requests: RecordingRequests
     replays: Replays
     listings: Listings
     queries: Queries
@@ -65,7 +67,11 @@ class RequestTable:
 
 
 def _table(operations: Operations) -> dict[type[Message], _Operation]:
-    recordings, replays, removal = operations.recordings, operations.replays, operations.removal
+    recordings, replays, removal = (
+        operations.recording_requests,
+        operations.replays,
+        operations.removal,
+    )
     listings, queries, segments = operations.listings, operations.queries, operations.segments
     return {
         requests.StartRecordingRequest: recordings.start,

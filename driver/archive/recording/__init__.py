@@ -1,6 +1,7 @@
 """Recording: handles requests to record, and writes images into segment files block by block.
 
-    recordings           starts, extends and stops recordings
+    recording_requests   handles the requests to start, extend and stop recordings
+    recordings           all recordings of one archive, from their start to their end
     recorded_stream      a stream that a client asked to record, and its active recordings
     image_recording      begins and finishes the recording of one image
     recorder             the recorder agent, which runs the recording sessions

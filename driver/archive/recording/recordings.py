@@ -1,4 +1,4 @@
-"""Starts, extends and stops recordings at the request of clients.
+"""All recordings of an archive, from the request to record a stream until the recording has ended.
 
     request --> RecordedStream (subscription) --image--> entry, counter, session --> Recorder
                      ^                                                                |
@@ -14,21 +14,11 @@ Source: archive-protocol 3.1 to 3.3.
 from collections import deque
 from collections.abc import Iterator
 
-from windtunnel.driver.archive.control import retained_channel
 from windtunnel.driver.archive.control.archive_resources import ArchiveResources
-from windtunnel.driver.archive.control.control_session import ControlSession
 from windtunnel.driver.archive.control.request_rejected import RequestRejected, code_of
-from windtunnel.driver.archive.protocol.codes import BooleanType, ErrorCode, SourceLocation
-from windtunnel.driver.archive.protocol.requests import (
-    ExtendRecordingRequest,
-    ExtendRecordingRequest2,
-    StartRecordingRequest,
-    StartRecordingRequest2,
-    StopRecordingByIdentityRequest,
-    StopRecordingRequest,
-    StopRecordingSubscriptionRequest,
-)
-from windtunnel.driver.archive.recording.image_recording import ImageRecording, require_stream
+from windtunnel.driver.archive.protocol.codes import ErrorCode
+from windtunnel.driver.archive.protocol.responses import RecordingDescriptor
+from windtunnel.driver.archive.recording.image_recording import ImageRecording
 from windtunnel.driver.archive.recording.recorded_stream import (
     ActiveRecording,
     BeginningRecording,
@@ -73,79 +63,20 @@ class Recordings:
         beginning = (each for stream in self._open for each in stream.beginning)
         return next((each for each in beginning if each.recording_id == recording_id), None)
 
+    def by_key(self, key: str) -> RecordedStream | None:
+        """Return the recorded stream with this key that has not been stopped, or None."""
+        return self._by_key.get(key)
+
     @property
     def streams(self) -> Iterator[RecordedStream]:
         """The recorded streams that have a subscription and have not been stopped."""
         found = (each for each in self._by_key.values() if each.subscription is not None)
         return iter(tuple(found))
 
-    # --- requests ------------------------------------------------------------------------------
-
-    def start(
-        self, session: ControlSession, request: StartRecordingRequest | StartRecordingRequest2
-    ) -> None:
-        """Record the images of a subscription."""
-        self._require_slot()
-        self._resources.require_space()
-        stream = self._create_stream(session, request)
-        self._subscribe(stream, is_spy=request.source_location == SourceLocation.LOCAL)
-
-    def extend(
-        self, session: ControlSession, request: ExtendRecordingRequest | ExtendRecordingRequest2
-    ) -> None:
-        """Extend a stopped recording."""
-        self._require_slot()
-        recording = self._resources.recording(request.recording_id)
-        require_stream(recording, request.stream_id)
-        self._images.require_stopped(self._active, recording)
-        self._images.require_undeleted(self._deletions, recording)
-        self._resources.require_space()
-        stream = self._create_stream(session, request)
-        stream.extended_id = request.recording_id
-        self._subscribe(stream, is_spy=request.source_location == SourceLocation.LOCAL)
-
-    def stop_by_channel(self, session: ControlSession, request: StopRecordingRequest) -> None:
-        """Stop recording a channel and stream."""
-        key = retained_channel.stream_key(request.stream_id, uri.parse(request.channel))
-        stream = self._by_key.get(key)
-        if stream is None:
-            raise RequestRejected(
-                f"no recording of stream {request.stream_id} on {request.channel}",
-                ErrorCode.UNKNOWN_SUBSCRIPTION,
-            )
-        session.responses.ok(request.correlation_id)
-        self.stop(stream)
-
-    def stop_by_subscription(
-        self, session: ControlSession, request: StopRecordingSubscriptionRequest
-    ) -> None:
-        """Stop recording a subscription."""
-        expected = request.subscription_id
-        stream = next((each for each in self.streams if each.subscription_id == expected), None)
-        if stream is None:
-            raise RequestRejected(
-                f"no recording has subscription id {expected}", ErrorCode.UNKNOWN_SUBSCRIPTION
-            )
-        session.responses.ok(request.correlation_id)
-        self.stop(stream)
-
-    def stop_by_identity(
-        self, session: ControlSession, request: StopRecordingByIdentityRequest
-    ) -> None:
-        """Stop one recording. Also stops recording new images of its subscription. The response
-        says whether the subscription had not been stopped before.
-        """
-        self._resources.recording(request.recording_id)
-        active = self._active.get(request.recording_id)
-        is_found = active is not None and not active.stream.is_over
-        session.responses.ok(request.correlation_id, int(is_found))
-        if active is not None:
-            self._end(active.stream)
-            self._recorder.stop(active.session)
-
     # --- streams -------------------------------------------------------------------------------
 
-    def _require_slot(self) -> None:
+    def require_slot(self) -> None:
+        """Raise RequestRejected if the maximum number of concurrent recordings is reached."""
         limit = self._resources.settings.max_concurrent_recordings
         if sum(stream.counts_as_concurrent for stream in self._open) >= limit:
             raise RequestRejected(
@@ -153,46 +84,23 @@ class Recordings:
                 ErrorCode.MAX_RECORDINGS,
             )
 
-    def _create_stream(
-        self,
-        session: ControlSession,
-        request: StartRecordingRequest
-        | StartRecordingRequest2
-        | ExtendRecordingRequest
-        | ExtendRecordingRequest2,
-    ) -> RecordedStream:
-        """Create a RecordedStream from a client's request, without subscribing to the stream.
+    def require_extendable(self, recording: RecordingDescriptor) -> None:
+        """Raise RequestRejected if a recording cannot be extended now."""
+        self._images.require_stopped(self._active, recording)
+        self._images.require_undeleted(self._deletions, recording)
 
-        Raises RequestRejected, ConfigurationError.
-        """
-        parsed = uri.parse(request.channel)
-        key = retained_channel.stream_key(request.stream_id, parsed)
-        if key in self._by_key:
-            raise RequestRejected(
-                f"stream {request.stream_id} on {request.channel} is already being recorded",
-                ErrorCode.ACTIVE_SUBSCRIPTION,
-            )
-        stripped = retained_channel.text(retained_channel.retained(parsed))
-        return RecordedStream(
-            session, request.correlation_id, request.stream_id, request.channel, stripped, key,
-            getattr(request, "auto_stop", BooleanType.FALSE) == BooleanType.TRUE,
-        )  # fmt: skip
-
-    def add(self, stream: RecordedStream) -> None:
-        """Record a stream for a replication. The client receives a response when the subscription
-        exists.
+    def add(self, stream: RecordedStream, *, is_spy: bool = False) -> None:
+        """Record a stream. The client receives a response when the subscription exists.
 
         If the subscription cannot be added, `stream.failure` is set. Raises RequestRejected and
         ClientError.
         """
-        self._require_slot()
+        self.require_slot()
         if stream.key in self._by_key:
             raise RequestRejected(
-                f"stream {stream.key} is already being recorded", ErrorCode.ACTIVE_SUBSCRIPTION
+                f"stream {stream.stream_id} on {stream.original_channel} is already being recorded",
+                ErrorCode.ACTIVE_SUBSCRIPTION,
             )
-        self._subscribe(stream, is_spy=False)
-
-    def _subscribe(self, stream: RecordedStream, *, is_spy: bool) -> None:
         is_udp = stream.stripped_channel.startswith("aeron:udp")
         prefix = uri.SPY_PREFIX if is_spy and is_udp else ""
         self._requests.add(
@@ -233,6 +141,11 @@ class Recordings:
         for each in tuple(stream.active):
             self._recorder.stop(each.session)
         self._end(stream)
+
+    def stop_recording(self, active: ActiveRecording) -> None:
+        """Stop one recording. Also stops recording new images of its subscription."""
+        self._end(active.stream)
+        self._recorder.stop(active.session)
 
     def _end(self, stream: RecordedStream) -> None:
         """Stop recording new images of a stream. The subscription is closed once the stream's last
@@ -302,8 +215,7 @@ class Recordings:
         try:
             if stream.extended_id is not None:
                 recording = self._resources.recording(stream.extended_id)
-                self._images.require_stopped(self._active, recording)
-                self._images.require_undeleted(self._deletions, recording)
+                self.require_extendable(recording)
             beginning = self._images.begin(stream, image)
         except DriverError as error:
             stream.session.responses.error(stream.correlation_id, str(error), code_of(error))

@@ -35,6 +35,7 @@ from windtunnel.driver.archive.operation.segments import Segments
 from windtunnel.driver.archive.protocol.codes import NULL_VALUE
 from windtunnel.driver.archive.recording.image_recording import ImageRecording
 from windtunnel.driver.archive.recording.recorder import Recorder
+from windtunnel.driver.archive.recording.recording_requests import RecordingRequests
 from windtunnel.driver.archive.recording.recordings import Recordings
 from windtunnel.driver.archive.recording.segment_deletions import Deletions
 from windtunnel.driver.archive.recording.segment_writer import WriteOptions
@@ -179,7 +180,8 @@ class Archive:
         )  # fmt: skip
         replays = Replays(resources, replayer, recordings, deletions, read_options, tokens)
         operations = Operations(
-            recordings, replays, Listings(resources, recordings), Queries(resources, recordings),
+            recordings, RecordingRequests(resources, recordings), replays,
+            Listings(resources, recordings), Queries(resources, recordings),
             Removal(resources, recordings, replays, deletions),
             Segments(resources, recordings, replays, deletions),
             Migration(resources, recordings, deletions),
