@@ -49,8 +49,10 @@ from windtunnel.driver.media_driver.conductor.images.subscription_commands impor
 )
 from windtunnel.driver.media_driver.conductor.images.subscriptions import SubscriptionLinks
 from windtunnel.driver.media_driver.conductor.publications.ipc_publications import IpcPublications
-from windtunnel.driver.media_driver.conductor.publications.network_publications import (
+from windtunnel.driver.media_driver.conductor.publications.network_publication import (
     NetworkPublication,
+)
+from windtunnel.driver.media_driver.conductor.publications.network_publications import (
     NetworkPublications,
 )
 from windtunnel.driver.media_driver.conductor.publications.publication_commands import (

@@ -26,10 +26,8 @@ from windtunnel.driver.media_driver.conductor.endpoints.receive_channel_endpoint
 from windtunnel.driver.media_driver.conductor.images.conductor_image import PublicationImage
 from windtunnel.driver.media_driver.conductor.images.publication_images import PublicationImages
 from windtunnel.driver.media_driver.conductor.images.subscriptions import SubscriptionLinks
-from windtunnel.driver.media_driver.conductor.publications.ipc_publications import (
-    IpcPublication,
-    IpcPublications,
-)
+from windtunnel.driver.media_driver.conductor.publications.ipc_publication import IpcPublication
+from windtunnel.driver.media_driver.conductor.publications.ipc_publications import IpcPublications
 from windtunnel.driver.media_driver.receiver import receiver_state
 
 NO_SESSION = 0

@@ -29,12 +29,12 @@ from windtunnel.driver.media_driver.conductor.images.subscriptions import (
     Subscription,
     SubscriptionLinks,
 )
-from windtunnel.driver.media_driver.conductor.publications.ipc_publications import (
-    IpcPublication,
-    IpcPublications,
+from windtunnel.driver.media_driver.conductor.publications.ipc_publication import IpcPublication
+from windtunnel.driver.media_driver.conductor.publications.ipc_publications import IpcPublications
+from windtunnel.driver.media_driver.conductor.publications.network_publication import (
+    NetworkPublication,
 )
 from windtunnel.driver.media_driver.conductor.publications.network_publications import (
-    NetworkPublication,
     NetworkPublications,
 )
 from windtunnel.driver.media_driver.conductor.publications.publication_commands import (
@@ -83,7 +83,7 @@ class SubscriptionCommands:
         if parsed.is_spy:
             subscription.spied_channel = self._channels.resolve(parsed)
             self._notify_ready(subscription, NO_CHANNEL_STATUS)
-            self._network.join(subscription)
+            self._network.spies.join(subscription)
         elif parsed.is_ipc:
             self._notify_ready(subscription, NO_CHANNEL_STATUS)
             self._ipc.join(subscription)
@@ -158,7 +158,7 @@ class SubscriptionCommands:
             if isinstance(stream, IpcPublication):
                 self._ipc.on_reader_gone(stream)
             elif isinstance(stream, NetworkPublication):
-                self._network.refresh_spies(stream)
+                self._network.spies.refresh(stream)
 
     def add_local_destination(self, command: AddReceiveDestination, parsed: ChannelUri) -> None:
         """Add a local destination (IPC or spy) to a multi-destination subscription."""
@@ -178,7 +178,7 @@ class SubscriptionCommands:
         owner.local_destinations.append(destination)
         self._resources.clients.operation_succeeded(command.correlation_id)
         if parsed.is_spy:
-            self._network.join(destination)
+            self._network.spies.join(destination)
         else:
             self._ipc.join(destination)
 

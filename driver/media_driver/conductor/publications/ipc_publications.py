@@ -9,19 +9,12 @@ If a subscriber rejects the stream, all subscribers are unlinked. They are linke
 cool-down has ended. Source: spec 3.12, 4.6 and 4.8, Aeron 1.53 (the C driver where the two differ).
 """
 
-from contextlib import ExitStack
-from dataclasses import dataclass
-
-import numpy as np
-
-from windtunnel.driver.channel.uri import InvalidChannelError
 from windtunnel.driver.cnc import counters
 from windtunnel.driver.command.command_type import ErrorCode
 from windtunnel.driver.command.response import PublicationError
 from windtunnel.driver.media_driver.agent import system_counters
-from windtunnel.driver.media_driver.agent.agent_proxy import SlotPool, append_slot, remove_slot
+from windtunnel.driver.media_driver.agent.agent_proxy import SlotPool
 from windtunnel.driver.media_driver.conductor.driver_resources import DriverResources
-from windtunnel.driver.media_driver.conductor.images import subscriber_positions
 from windtunnel.driver.media_driver.conductor.images.subscriptions import (
     IPC_CHANNEL,
     Subscription,
@@ -29,50 +22,23 @@ from windtunnel.driver.media_driver.conductor.images.subscriptions import (
 )
 from windtunnel.driver.media_driver.conductor.images.untethered import UntetheredReaders
 from windtunnel.driver.media_driver.conductor.publications import publication_errors
-from windtunnel.driver.media_driver.conductor.publications.publication_limit import IPC
+from windtunnel.driver.media_driver.conductor.publications.ipc_publication import (
+    IpcPublication,
+    create_ipc_publication,
+)
 from windtunnel.driver.media_driver.conductor.publications.publication_log import (
-    LocalPublication,
     State,
-    create_log,
+    deactivate_limit,
     delete_log,
-    fill_limit,
     retire_log,
-    stream_start,
 )
 from windtunnel.driver.media_driver.conductor.publications.publication_request import (
     PublicationRequest,
 )
 from windtunnel.driver.media_driver.conductor.publications.session_ids import SessionIds
-from windtunnel.driver.media_driver.conductor.stream_counters import IPC_COUNTERS
-from windtunnel.driver.media_driver.conductor.unblocking import (
-    StallDetector,
-    check_publisher,
-    unblock_log,
-)
+from windtunnel.driver.media_driver.conductor.unblocking import check_publisher, unblock_log
 
 NULL_VALUE = -1
-
-
-@dataclass(eq=False, kw_only=True)
-class IpcPublication(LocalPublication):
-    """A publication that subscribers read through shared memory."""
-
-    stall_detector: StallDetector
-    positions: np.ndarray
-    cool_down_until_ns: int | None = None
-    """End of the cool-down after a subscriber rejected the publication, or None."""
-
-    @property
-    def consumer_position(self) -> int:
-        """The position of the publication's fastest subscriber."""
-        return int(self.record["consumer_position"])
-
-    def join_position(self) -> int:
-        """Return a new subscriber's start position: the position of the slowest subscriber."""
-        lowest, _, _ = subscriber_positions.bounds(
-            self.positions, int(self.record["first_subscriber"]), self.values
-        )
-        return min(self.consumer_position, int(lowest))
 
 
 class IpcPublications:
@@ -96,22 +62,16 @@ class IpcPublications:
         """Create an IPC publication, or return the stream's existing concurrent publication to
         share it.
         """
-        parameters = request.parameters
-        shared = None if request.is_exclusive else self._find_shared(request)
+        in_stream = self._of_stream(request.stream_id)
+        shared = request.find_shared(in_stream)
         if shared is not None:
-            parameters.refuse_conflict(shared.parameters, shared.session_id)
+            request.parameters.refuse_conflict(shared.parameters, shared.session_id)
             shared.holders.add(request.registration_id)
             return shared
-        in_use = {item.session_id for item in self._of_stream(request.stream_id)}
-        if parameters.session_id in in_use:
-            raise InvalidChannelError(
-                f"session-id={parameters.session_id}: a publication of stream "
-                f"{request.stream_id} already has this session id"
-            )
-        session_id = parameters.session_id
-        if session_id is None:
-            session_id = self._session_ids.next(in_use)
-        publication = self._create(request, session_id)
+        session_id = self._session_ids.choose(request, in_stream)
+        publication = create_ipc_publication(
+            self._resources, self._limit_slots, request, session_id
+        )
         self.publications.append(publication)
         return publication
 
@@ -122,70 +82,6 @@ class IpcPublications:
             for item in self.publications
             if item.stream_id == stream_id and item.state in alive
         ]
-
-    def _find_shared(self, request: PublicationRequest) -> IpcPublication | None:
-        correlation_id = request.parameters.response_correlation_id
-        for item in self._of_stream(request.stream_id):
-            is_same = item.parameters.response_correlation_id == correlation_id
-            if is_same and item.state is State.ACTIVE and not item.is_exclusive:
-                return item
-        return None
-
-    def _create(self, request: PublicationRequest, session_id: int) -> IpcPublication:
-        resources = self._resources
-        start = stream_start(resources, request.parameters)
-        parameters = request.parameters._replace(
-            initial_position=start.configured_initial_position(request.parameters)
-        )
-        # On a failure, release the previous allocations.
-        with ExitStack() as undo:
-            log = create_log(
-                resources,
-                request.registration_id,
-                session_id,
-                request.stream_id,
-                parameters,
-                start,
-                None,
-                is_exclusive=request.is_exclusive,
-            )
-            undo.callback(delete_log, resources, log)
-            limit_slot = self._limit_slots.acquire()
-            undo.callback(self._limit_slots.release, limit_slot)
-            ids = resources.counters.publication(
-                undo,
-                IPC_COUNTERS,
-                request.identity(session_id),
-                start.position,
-                is_exclusive=request.is_exclusive,
-            )
-            undo.pop_all()
-        record = resources.conductor.limits[limit_slot]
-        fill_limit(record, log, parameters, start, IPC)
-        record["pub_pos_id"], record["pub_lmt_id"] = ids
-        append_slot(
-            resources.conductor.active_limits,
-            resources.conductor.agent[0],
-            "limit_count",
-            limit_slot,
-        )
-        return IpcPublication(
-            registration_id=request.registration_id,
-            client_id=request.client_id,
-            session_id=session_id,
-            stream_id=request.stream_id,
-            channel_text=request.channel_text,
-            parameters=parameters,
-            is_exclusive=request.is_exclusive,
-            log=log,
-            limit_slot=limit_slot,
-            record=record,
-            holders={request.registration_id},
-            counter_ids=ids,
-            values=resources.values,
-            positions=resources.conductor.subscribers,
-            stall_detector=StallDetector(resources.clock.now_ns()),
-        )
 
     def join(self, subscription: Subscription) -> None:
         """Link a new subscription to the existing IPC publications of its stream."""
@@ -238,14 +134,9 @@ class IpcPublications:
         limit = int(counters.get(self._resources.values, publication.pub_lmt_id))
         counters.set_release(self._resources.values, publication.pub_lmt_id, min(limit, produced))
         publication.set_end_of_stream(produced)
-        self._remove_limit(publication)
+        deactivate_limit(self._resources, publication.limit_slot)
         if not publication.is_revoked:
             publication.state = State.DRAINING
-
-    def _remove_limit(self, publication: IpcPublication) -> None:
-        agent = self._resources.conductor.agent[0]
-        slots = self._resources.conductor.active_limits
-        remove_slot(slots, agent, "limit_count", publication.limit_slot)
 
     def reject(self, registration_id: int, reason: str) -> bool:
         """Reject a publication by notifying its publishers and unlinking all subscribers.
@@ -328,7 +219,7 @@ class IpcPublications:
         counters.increment(self._resources.values, system_counters.PUBLICATIONS_REVOKED)
         self._links.unlink_stream(publication, IPC_CHANNEL)
         publication.state = State.LINGER
-        self._remove_limit(publication)
+        deactivate_limit(self._resources, publication.limit_slot)
 
     def _free(self, publication: IpcPublication) -> None:
         self.publications.remove(publication)

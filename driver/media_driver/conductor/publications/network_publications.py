@@ -7,70 +7,36 @@ The records of a publication are freed only after the sender has acknowledged it
 spec 4.8, 4.11, 7.3 and 8.2, Aeron 1.53.
 """
 
-from contextlib import ExitStack
-from dataclasses import dataclass
-
-from windtunnel.driver.channel.publication_parameters import RESPONSE_PROTOTYPE, TERM_LENGTH_MIN
 from windtunnel.driver.channel.udp_channel import UdpChannel
-from windtunnel.driver.channel.uri import InvalidChannelError
 from windtunnel.driver.cnc import counters
 from windtunnel.driver.media_driver.agent import system_counters
-from windtunnel.driver.media_driver.agent.agent_proxy import SlotPool, append_slot, remove_slot
+from windtunnel.driver.media_driver.agent.agent_proxy import SlotPool
 from windtunnel.driver.media_driver.conductor.driver_resources import DriverResources
 from windtunnel.driver.media_driver.conductor.endpoints.channel_endpoints import ChannelEndpoint
 from windtunnel.driver.media_driver.conductor.endpoints.send_channel_endpoints import (
     SendChannelEndpoints,
 )
-from windtunnel.driver.media_driver.conductor.images.subscriptions import (
-    Subscription,
-    SubscriptionLinks,
-)
+from windtunnel.driver.media_driver.conductor.images.subscriptions import SubscriptionLinks
 from windtunnel.driver.media_driver.conductor.images.untethered import UntetheredReaders
-from windtunnel.driver.media_driver.conductor.publications.publication_limit import NETWORK
+from windtunnel.driver.media_driver.conductor.publications.network_publication import (
+    NetworkPublication,
+    create_network_publication,
+)
 from windtunnel.driver.media_driver.conductor.publications.publication_log import (
-    LocalPublication,
     State,
-    create_log,
+    deactivate_limit,
     delete_log,
-    fill_limit,
     retire_log,
     retry_deletions,
-    stream_start,
 )
 from windtunnel.driver.media_driver.conductor.publications.publication_request import (
     PublicationRequest,
 )
-from windtunnel.driver.media_driver.conductor.publications.sender_record import fill_sender_record
+from windtunnel.driver.media_driver.conductor.publications.publication_spies import PublicationSpies
 from windtunnel.driver.media_driver.conductor.publications.session_ids import SessionIds
-from windtunnel.driver.media_driver.conductor.stream_counters import (
-    NETWORK_COUNTERS,
-    RETRANSMIT_COUNTERS,
-)
-from windtunnel.driver.media_driver.conductor.unblocking import (
-    StallDetector,
-    check_publisher,
-    unblock_log,
-)
+from windtunnel.driver.media_driver.conductor.unblocking import check_publisher, unblock_log
 from windtunnel.driver.media_driver.sender import network_publication as sending
 from windtunnel.driver.media_driver.sender import sender_state
-
-
-@dataclass(eq=False, kw_only=True)
-class NetworkPublication(LocalPublication):
-    """A publication that the sender transmits over UDP."""
-
-    endpoint: ChannelEndpoint
-    slot: int
-    stall_detector: StallDetector
-    is_end_of_stream: bool = False
-
-    def sender_position(self) -> int:
-        """Return the position up to which the sender has sent the stream."""
-        return int(counters.get_acquire(self.values, self.counter_ids[2]))
-
-    def join_position(self) -> int:
-        """Return the start position of a spy: the sender position."""
-        return self.sender_position()
 
 
 class NetworkPublications:
@@ -92,13 +58,15 @@ class NetworkPublications:
         self._untethered = UntetheredReaders(resources, links)
         self._slots = SlotPool(resources.sender.publications.size, "network publications")
         self.publications: list[NetworkPublication] = []
+        self.spies = PublicationSpies(resources, links, self.publications)
 
     def add(self, request: PublicationRequest, channel: UdpChannel) -> NetworkPublication:
         """Create a network publication, or return the stream's existing concurrent publication to
         share it.
         """
         existing = self._endpoints.find(channel)
-        shared = None if request.is_exclusive else self._find_shared(request, existing)
+        in_stream = self._of_stream(request.stream_id, existing)
+        shared = request.find_shared(in_stream)
         if shared is not None:
             request.parameters.refuse_conflict(shared.parameters, shared.session_id)
             request.parameters.refuse_spies_conflict(shared.parameters)
@@ -106,8 +74,10 @@ class NetworkPublications:
             return shared
         endpoint = self._endpoints.get_or_open(channel, request.registration_id)
         try:
-            session_id = self._choose_session_id(request, existing)
-            publication = self._create(request, session_id, endpoint)
+            session_id = self._session_ids.choose(request, in_stream)
+            publication = create_network_publication(
+                self._resources, self._slots, self._limit_slots, request, session_id, endpoint
+            )
         except BaseException:
             self._endpoints.release(endpoint)
             raise
@@ -124,138 +94,6 @@ class NetworkPublications:
             if item.stream_id == stream_id and item.state is not State.DONE
         ]
 
-    def _find_shared(
-        self, request: PublicationRequest, endpoint: ChannelEndpoint | None
-    ) -> NetworkPublication | None:
-        correlation_id = request.parameters.response_correlation_id
-        for item in self._of_stream(request.stream_id, endpoint):
-            is_same = item.parameters.response_correlation_id == correlation_id
-            if is_same and item.state is State.ACTIVE and not item.is_exclusive:
-                return item
-        return None
-
-    def _choose_session_id(
-        self, request: PublicationRequest, endpoint: ChannelEndpoint | None
-    ) -> int:
-        in_use = {item.session_id for item in self._of_stream(request.stream_id, endpoint)}
-        requested = request.parameters.session_id
-        if requested is None:
-            return self._session_ids.next(in_use)
-        if requested in in_use:
-            raise InvalidChannelError(
-                f"session-id={requested}: a publication of stream {request.stream_id} on "
-                f"'{request.channel_text}' already has this session id"
-            )
-        return requested
-
-    def _create(
-        self, request: PublicationRequest, session_id: int, endpoint: ChannelEndpoint
-    ) -> NetworkPublication:
-        resources, parameters = self._resources, request.parameters
-        if parameters.is_response and parameters.response_correlation_id == RESPONSE_PROTOTYPE:
-            # A prototype keeps the channel open. No data is published on it.
-            parameters = parameters._replace(term_length=TERM_LENGTH_MIN)
-        start = stream_start(resources, parameters)
-        parameters = parameters._replace(
-            initial_position=start.configured_initial_position(parameters)
-        )
-        # On a failure, release the previous allocations.
-        with ExitStack() as undo:
-            log = create_log(
-                resources,
-                request.registration_id,
-                session_id,
-                request.stream_id,
-                parameters,
-                start,
-                endpoint.channel,
-                is_exclusive=request.is_exclusive,
-            )
-            undo.callback(delete_log, resources, log)
-            slot = self._slots.acquire()
-            undo.callback(self._slots.release, slot)
-            limit_slot = self._limit_slots.acquire()
-            undo.callback(self._limit_slots.release, limit_slot)
-            further = RETRANSMIT_COUNTERS if parameters.has_retransmit_ranges else ()
-            ids = resources.counters.publication(
-                undo,
-                NETWORK_COUNTERS + further,
-                request.identity(session_id),
-                start.position,
-                is_exclusive=request.is_exclusive,
-            )
-            identity = (request.registration_id, session_id, request.stream_id)
-            fill_sender_record(resources, slot, identity, endpoint, log, parameters, start, ids)
-            undo.pop_all()
-        record = resources.conductor.limits[limit_slot]
-        fill_limit(record, log, parameters, start, NETWORK)
-        record["slot"] = slot
-        record["pub_pos_id"], record["pub_lmt_id"], record["snd_pos_id"] = ids[:3]
-        resources.sender_proxy.offer(sender_state.ADD_PUBLICATION, slot)
-        append_slot(
-            resources.conductor.active_limits,
-            resources.conductor.agent[0],
-            "limit_count",
-            limit_slot,
-        )
-        return NetworkPublication(
-            registration_id=request.registration_id,
-            client_id=request.client_id,
-            session_id=session_id,
-            stream_id=request.stream_id,
-            channel_text=request.channel_text,
-            parameters=parameters,
-            is_exclusive=request.is_exclusive,
-            log=log,
-            limit_slot=limit_slot,
-            record=record,
-            holders={request.registration_id},
-            counter_ids=ids,
-            values=resources.values,
-            endpoint=endpoint,
-            slot=slot,
-            stall_detector=StallDetector(resources.clock.now_ns()),
-        )
-
-    def join(self, spy: Subscription) -> None:
-        """Link a new spy to the existing network publications that match it."""
-        for publication in self.publications:
-            if self._accepts_spies(publication):
-                self._link(spy, publication)
-
-    def announce(self, publication: NetworkPublication) -> None:
-        """Link a network publication to the existing spies that match it."""
-        for subscription in list(self._links.all()):
-            self._link(subscription, publication)
-
-    def _link(self, spy: Subscription, publication: NetworkPublication) -> None:
-        is_new = _is_spied_by(publication, spy) and not spy.is_linked(publication)
-        if is_new and self._links.try_link(spy, publication):
-            self.refresh_spies(publication)
-
-    def _accepts_spies(self, publication: NetworkPublication) -> bool:
-        if publication.state is State.DRAINING:
-            _, _, count = self._resources.positions.bounds(
-                publication.record, self._resources.values
-            )
-            return count > 0 and publication.producer_position() > publication.sender_position()
-        return publication.state is State.ACTIVE
-
-    def refresh_spies(self, publication: NetworkPublication) -> None:
-        """Inform the sender whether a publication has spies, and update its connection status."""
-        _, highest, count = self._resources.positions.bounds(
-            publication.record, self._resources.values
-        )
-        words = self._resources.sender.words
-        sending.set_spies_release(words, publication.slot, int(count > 0), highest)
-        if publication.parameters.spies_simulate_connection:
-            publication.set_connected(self._has_subscribers(publication, count))
-
-    def _has_subscribers(self, publication: NetworkPublication, spies: int) -> bool:
-        words = self._resources.sender.words
-        is_simulated = publication.parameters.spies_simulate_connection and spies > 0
-        return is_simulated or bool(sending.has_required_receivers_acquire(words, publication.slot))
-
     def release(self, publication: NetworkPublication, now_ns: int) -> None:
         """End a network publication that no client holds anymore. Its remaining data is still sent,
         unless it was revoked.
@@ -264,16 +102,11 @@ class NetworkPublications:
         counters.set_release(self._resources.values, publication.pub_lmt_id, produced)
         publication.set_end_of_stream(produced)
         publication.state_since_ns = now_ns
-        self._remove_limit(publication)
+        deactivate_limit(self._resources, publication.limit_slot)
         if not publication.is_revoked:
             if publication.sender_position() >= produced:
                 self._end(publication)
             publication.state = State.DRAINING
-
-    def _remove_limit(self, publication: NetworkPublication) -> None:
-        agent = self._resources.conductor.agent[0]
-        slots = self._resources.conductor.active_limits
-        remove_slot(slots, agent, "limit_count", publication.limit_slot)
 
     def on_timer(self, now_ns: int) -> None:
         """Update the state of every network publication, and retry failed log deletions."""
@@ -295,7 +128,7 @@ class NetworkPublications:
         limit = sent - window + window // 4
         self._untethered.check(readers, limit, publication.untethered_timeouts, now_ns)
         if readers:
-            self.refresh_spies(publication)
+            self.spies.refresh(publication)
         if not publication.is_exclusive:
             check_publisher(
                 self._resources,
@@ -321,7 +154,7 @@ class NetworkPublications:
         )
         if count == 0 or lowest >= produced:
             self._links.unlink_stream(publication)
-            self.refresh_spies(publication)
+            self.spies.refresh(publication)
             publication.state, publication.state_since_ns = State.LINGER, now_ns
 
     def _end_revoked(self, publication: NetworkPublication) -> None:
@@ -332,11 +165,11 @@ class NetworkPublications:
         # Increment the counter before the clients are notified.
         counters.increment(self._resources.values, system_counters.PUBLICATIONS_REVOKED)
         self._links.unlink_stream(publication)
-        self.refresh_spies(publication)
-        # Do this after `refresh_spies`, which may set the status. The sender does the same once it
+        self.spies.refresh(publication)
+        # Do this after `refresh`, which may set the status. The sender does the same once it
         # is informed.
         publication.set_connected(False)
-        self._remove_limit(publication)
+        deactivate_limit(self._resources, publication.limit_slot)
         publication.state = State.LINGER
 
     def _finish_when_quiet(self, publication: NetworkPublication, now_ns: int) -> None:
@@ -382,17 +215,3 @@ class NetworkPublications:
         for publication in self.publications:
             delete_log(self._resources, publication.log)
         self.publications.clear()
-
-
-def _is_spied_by(publication: NetworkPublication, spy: Subscription) -> bool:
-    """Return whether a spy subscription matches a publication by tag, or by canonical form and
-    session.
-    """
-    spied = spy.spied_channel
-    if spied is None or spy.stream_id != publication.stream_id:
-        return False
-    channel = publication.endpoint.channel
-    if spied.channel_tag is not None and spied.channel_tag == channel.channel_tag:
-        return True
-    is_same = spied.canonical_form == channel.canonical_form
-    return is_same and spy.accepts_session(publication.session_id)

@@ -22,12 +22,12 @@ from windtunnel.driver.media_driver.conductor.client_registry import ClientRegis
 from windtunnel.driver.media_driver.conductor.driver_resources import DriverResources
 from windtunnel.driver.media_driver.conductor.endpoints.channel_reader import ChannelReader
 from windtunnel.driver.media_driver.conductor.endpoints.response_channels import ResponseChannels
-from windtunnel.driver.media_driver.conductor.publications.ipc_publications import (
-    IpcPublication,
-    IpcPublications,
+from windtunnel.driver.media_driver.conductor.publications.ipc_publication import IpcPublication
+from windtunnel.driver.media_driver.conductor.publications.ipc_publications import IpcPublications
+from windtunnel.driver.media_driver.conductor.publications.network_publication import (
+    NetworkPublication,
 )
 from windtunnel.driver.media_driver.conductor.publications.network_publications import (
-    NetworkPublication,
     NetworkPublications,
 )
 from windtunnel.driver.media_driver.conductor.publications.publication_log import (
@@ -94,7 +94,7 @@ class PublicationCommands:
             self._responses.check(channel, request.parameters)
             publication = self._network.add(request, channel)
             self._notify_ready(request, publication, publication.endpoint.status_counter_id)
-            self._network.announce(publication)
+            self._network.spies.announce(publication)
             self._responses.on_network_publication(
                 channel, request.parameters, publication.session_id
             )

@@ -27,7 +27,7 @@ from windtunnel.driver.logbuffer.log_buffer import LogBuffer, usable_bytes
 from windtunnel.driver.logbuffer.parameters import LogParameters
 from windtunnel.driver.media.udp_socket import SystemBuffers
 from windtunnel.driver.media_driver.agent import system_counters
-from windtunnel.driver.media_driver.agent.agent_proxy import fill_record
+from windtunnel.driver.media_driver.agent.agent_proxy import append_slot, fill_record, remove_slot
 from windtunnel.driver.media_driver.conductor.driver_resources import DriverResources
 from windtunnel.driver.media_driver.conductor.images import subscriber_positions
 from windtunnel.driver.media_driver.conductor.images.untethered import UntetheredTimeouts
@@ -318,3 +318,15 @@ def fill_limit(
         trip_limit=start.position,
         consumer_position=start.position,
     )
+
+
+def activate_limit(resources: DriverResources, slot: int) -> None:
+    """Start updating the limit of a publication, whose PUBLICATION_LIMIT record is in this slot."""
+    conductor = resources.conductor
+    append_slot(conductor.active_limits, conductor.agent[0], "limit_count", slot)
+
+
+def deactivate_limit(resources: DriverResources, slot: int) -> None:
+    """Stop updating the limit of a publication. Repeated calls have no effect."""
+    conductor = resources.conductor
+    remove_slot(conductor.active_limits, conductor.agent[0], "limit_count", slot)

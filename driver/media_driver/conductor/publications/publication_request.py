@@ -4,9 +4,16 @@
 it.
 """
 
-from typing import NamedTuple
+from collections.abc import Iterable
+from typing import NamedTuple, TypeVar
 
 from windtunnel.driver.channel.publication_parameters import PublicationParameters
+from windtunnel.driver.media_driver.conductor.publications.publication_log import (
+    LocalPublication,
+    State,
+)
+
+_PUBLICATION = TypeVar("_PUBLICATION", bound=LocalPublication)
 
 
 class PublicationRequest(NamedTuple):
@@ -18,6 +25,19 @@ class PublicationRequest(NamedTuple):
     channel_text: str
     parameters: PublicationParameters
     is_exclusive: bool
+
+    def find_shared(self, in_stream: Iterable[_PUBLICATION]) -> _PUBLICATION | None:
+        """Return the concurrent publication of the stream that the client will share, or None if a
+        new one must be created.
+        """
+        if self.is_exclusive:
+            return None
+        correlation_id = self.parameters.response_correlation_id
+        for item in in_stream:
+            is_same = item.parameters.response_correlation_id == correlation_id
+            if is_same and item.state is State.ACTIVE and not item.is_exclusive:
+                return item
+        return None
 
     def identity(self, session_id: int) -> tuple[int, int, int, int, str]:
         """Return the publication's ids and channel as arguments for `StreamCounters.stream`."""
