@@ -2,6 +2,7 @@
 
     control_sessions     receives messages, finds their session, authorises requests
     control_session      one client's session, from its connect request to its end
+    session_counter      the counter of one session, by which other programs find it
     session_context      the shared objects that a control session uses
     response_writer      the messages that are sent to one client
     response_sender      sends messages in order, and queues them under back pressure

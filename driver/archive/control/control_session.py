@@ -13,14 +13,13 @@ rejects the client's request image, which notifies the client.
 Source: archive-protocol 2.5.
 """
 
-import struct
 from enum import Enum, auto
 from typing import Protocol
 
 from windtunnel.driver.archive.control.response_sender import ResponseSender
 from windtunnel.driver.archive.control.response_writer import ResponseWriter
 from windtunnel.driver.archive.control.session_context import SessionContext
-from windtunnel.driver.archive.observation import archive_counters
+from windtunnel.driver.archive.control.session_counter import SessionCounter
 from windtunnel.driver.archive.protocol.codes import (
     NULL_VALUE,
     PROTOCOL_VERSION,
@@ -28,19 +27,14 @@ from windtunnel.driver.archive.protocol.codes import (
     ErrorCode,
 )
 from windtunnel.driver.archive.protocol.responses import Challenge, Ping
-from windtunnel.driver.base.atomics import put_i64
 from windtunnel.driver.base.system import NS_PER_MS
-from windtunnel.driver.client.counter import Counter
 from windtunnel.driver.client.errors import ClientError, RegistrationError
 from windtunnel.driver.client.image.header import SourceImage
-from windtunnel.driver.client.publication.exclusive_publication import ExclusivePublication
 from windtunnel.driver.client.subscription import REASON_LENGTH_MAX
-from windtunnel.driver.cnc import counter_label, counters
 from windtunnel.driver.command.command_type import ErrorCode as DriverErrorCode
 
 RESEND_INTERVAL_NS = 200 * NS_PER_MS
 NOT_CONNECTED = "the response channel is not connected"
-_KEY = struct.Struct("<2q")
 
 
 class State(Enum):
@@ -103,9 +97,9 @@ class ControlSession:
         self._deadline_ns: int | None = now_ns + context.settings.connect_timeout_ns
         self._resend_ns = now_ns
         self._ping_ns = now_ns + context.settings.session_liveness_check_interval_ns
-        self._counter: Counter | None = None
+        self._counter: SessionCounter | None = None
         self._client_info = client_info
-        self._publication_id = self._counter_id = NULL_VALUE
+        self._publication_id = NULL_VALUE
 
     def begin(self) -> None:
         """Start establishing the session. Raises ClientError if the client cannot send a
@@ -113,21 +107,12 @@ class ControlSession:
         """
         self.state = State.INIT
         self._publication_id = self._add_publication()
-        self._counter_id = self._add_counter(self._client_info)
+        self._counter = SessionCounter(
+            self._context, self.session_id, self.image, self._client_info
+        )
 
     def _add_publication(self) -> int:
         return self._context.client.async_add_exclusive_publication(*self._response)
-
-    def _add_counter(self, client_info: str) -> int:
-        archive_id, image = self._context.archive_id, self.image
-        head = f"control-session: {client_info}" if client_info else "control-session:"
-        # The label identifies the client's request publication; the value is the session id.
-        tail = f" sourceIdentity={image.source_identity} sessionId={image.session_id}"
-        tail += archive_counters.suffix(archive_id)
-        label = counter_label.fit_label(head, tail)
-        return self._context.client.async_add_counter(
-            archive_counters.CONTROL_SESSION, _KEY.pack(archive_id, self.session_id), label
-        )
 
     @property
     def is_done(self) -> bool:
@@ -234,21 +219,14 @@ class ControlSession:
                 return 0
             if publication is not None:
                 self.responses.sender = ResponseSender(publication, self._context.errors.record)
-        if self._counter is None:
-            self._counter = client.get_counter(self._counter_id)
-        sender = self.responses.sender
-        if sender is None or self._counter is None:
+        assert self._counter is not None
+        is_counter_added, sender = self._counter.is_added(), self.responses.sender
+        if sender is None or not is_counter_added:
             return 0
-        self._publish_counter(self._counter, sender.publication)
+        self._counter.publish(sender.publication.registration_id)
         self.state = State.CONNECTING
         self._deadline_ns = self._now_ns + self._context.settings.connect_timeout_ns
         return 1
-
-    def _publish_counter(self, counter: Counter, publication: ExclusivePublication) -> None:
-        values = self._context.client.counters.values
-        at = counter.counter_id * counters.COUNTER_LENGTH + counters.REFERENCE_ID
-        put_i64(values, at, publication.registration_id)
-        counter.set(self.session_id)
 
     def _await_connection(self) -> int:
         sender = self.responses.sender
@@ -311,8 +289,6 @@ class ControlSession:
             client.abandon(self._publication_id)
         if self._counter is not None:
             self._counter.close()
-        elif self._counter_id != NULL_VALUE:
-            client.abandon(self._counter_id)
         if not self._is_orderly and self.end_reason:
             self._context.errors.warn(f"control session {self.session_id}: {self.end_reason}")
             try:
