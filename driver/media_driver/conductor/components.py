@@ -61,9 +61,7 @@ from windtunnel.driver.media_driver.conductor.publications.publication_commands 
 from windtunnel.driver.media_driver.conductor.publications.publication_errors import (
     PublicationErrors,
 )
-from windtunnel.driver.media_driver.conductor.publications.publication_log import (
-    free_retired_logs,
-)
+from windtunnel.driver.media_driver.conductor.publications.retired_logs import free_retired_logs
 from windtunnel.driver.media_driver.conductor.publications.send_destinations import SendDestinations
 from windtunnel.driver.media_driver.conductor.publications.session_ids import SessionIds
 from windtunnel.driver.media_driver.conductor.user_counters import UserCounters

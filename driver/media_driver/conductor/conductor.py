@@ -30,9 +30,7 @@ from windtunnel.driver.media_driver.conductor.error_codes import code_of, logged
 from windtunnel.driver.media_driver.conductor.images.conductor_image import PublicationImage, State
 from windtunnel.driver.media_driver.conductor.images.untethered import UntetheredReaders
 from windtunnel.driver.media_driver.conductor.lost_pages import LostPages
-from windtunnel.driver.media_driver.conductor.publications.publication_log import (
-    free_retired_logs,
-)
+from windtunnel.driver.media_driver.conductor.publications.retired_logs import free_retired_logs
 from windtunnel.driver.media_driver.conductor.unblocking import CommandUnblocker
 from windtunnel.driver.media_driver.conductor.waiting_commands import WaitingCommands
 from windtunnel.driver.media_driver.receiver import receiver_state

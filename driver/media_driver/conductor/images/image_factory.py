@@ -25,7 +25,7 @@ from windtunnel.driver.media_driver.conductor.images.conductor_image import Publ
 from windtunnel.driver.media_driver.conductor.images.image_record import fill_image_record
 from windtunnel.driver.media_driver.conductor.images.subscriptions import Subscription
 from windtunnel.driver.media_driver.conductor.images.untethered import UntetheredTimeouts
-from windtunnel.driver.media_driver.conductor.publications.publication_log import delete_log
+from windtunnel.driver.media_driver.conductor.publications.retired_logs import delete_log
 from windtunnel.driver.media_driver.conductor.storage import check_space, unreserved_bytes
 from windtunnel.driver.media_driver.context import SETTINGS
 from windtunnel.driver.media_driver.image import (

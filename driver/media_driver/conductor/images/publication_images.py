@@ -34,7 +34,7 @@ from windtunnel.driver.media_driver.conductor.images.subscriptions import (
     Subscription,
     SubscriptionLinks,
 )
-from windtunnel.driver.media_driver.conductor.publications.publication_log import (
+from windtunnel.driver.media_driver.conductor.publications.retired_logs import (
     delete_log,
     retire_log,
 )

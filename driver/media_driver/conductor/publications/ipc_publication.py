@@ -13,13 +13,13 @@ from windtunnel.driver.media_driver.conductor.publications.publication_log impor
     LocalPublication,
     activate_limit,
     create_log,
-    delete_log,
     fill_limit,
     stream_start,
 )
 from windtunnel.driver.media_driver.conductor.publications.publication_request import (
     PublicationRequest,
 )
+from windtunnel.driver.media_driver.conductor.publications.retired_logs import delete_log
 from windtunnel.driver.media_driver.conductor.stream_counters import IPC_COUNTERS
 from windtunnel.driver.media_driver.conductor.unblocking import StallDetector
 

@@ -29,11 +29,13 @@ from windtunnel.driver.media_driver.conductor.publications.ipc_publication impor
 from windtunnel.driver.media_driver.conductor.publications.publication_log import (
     State,
     deactivate_limit,
-    delete_log,
-    retire_log,
 )
 from windtunnel.driver.media_driver.conductor.publications.publication_request import (
     PublicationRequest,
+)
+from windtunnel.driver.media_driver.conductor.publications.retired_logs import (
+    delete_log,
+    retire_log,
 )
 from windtunnel.driver.media_driver.conductor.publications.session_ids import SessionIds
 from windtunnel.driver.media_driver.conductor.unblocking import check_publisher, unblock_log

@@ -25,14 +25,16 @@ from windtunnel.driver.media_driver.conductor.publications.network_publication i
 from windtunnel.driver.media_driver.conductor.publications.publication_log import (
     State,
     deactivate_limit,
-    delete_log,
-    retire_log,
-    retry_deletions,
 )
 from windtunnel.driver.media_driver.conductor.publications.publication_request import (
     PublicationRequest,
 )
 from windtunnel.driver.media_driver.conductor.publications.publication_spies import PublicationSpies
+from windtunnel.driver.media_driver.conductor.publications.retired_logs import (
+    delete_log,
+    retire_log,
+    retry_deletions,
+)
 from windtunnel.driver.media_driver.conductor.publications.session_ids import SessionIds
 from windtunnel.driver.media_driver.conductor.unblocking import check_publisher, unblock_log
 from windtunnel.driver.media_driver.sender import network_publication as sending
