@@ -28,9 +28,7 @@ driver or client with many streams would run out of descriptors. They require Py
 class Mapping:
     """A shared mapping of a file, read-only if `writable` is False."""
 
-    def __init__(
-        self, path: Path, memory: mmap.mmap, writable: bool, page_length: int = mmap.PAGESIZE
-    ) -> None:
+    def __init__(self, path: Path, memory: mmap.mmap, writable: bool, page_length: int) -> None:
         self.path = path
         self.writable = writable
         self._memory: mmap.mmap | None = memory

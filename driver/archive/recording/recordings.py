@@ -90,12 +90,12 @@ class Recordings:
         self._images.require_undeleted(self._deletions, recording)
 
     def add(self, stream: RecordedStream, *, is_spy: bool = False) -> None:
-        """Record a stream. The client receives a response when the subscription exists.
+        """Record a stream, after `require_slot`. The client receives a response when the
+        subscription exists.
 
         If the subscription cannot be added, `stream.failure` is set. Raises RequestRejected and
         ClientError.
         """
-        self.require_slot()
         if stream.key in self._by_key:
             raise RequestRejected(
                 f"stream {stream.stream_id} on {stream.original_channel} is already being recorded",

@@ -40,6 +40,7 @@ class ReplayRecording:
         )  # fmt: skip
         self._image: Image | None = None
         resources.require_space()
+        recordings.require_slot()
         recordings.add(self.stream)
 
     @property
