@@ -23,6 +23,8 @@ from windtunnel.harness.artifact.host.application import SubscriberFacts
 from windtunnel.harness.artifact.host.delivery import DELIVERY
 from windtunnel.harness.artifact.host.message_times import DELIVERY_TIME
 from windtunnel.harness.artifact.run_dir import SubscriberFiles
+from windtunnel.harness.scenario.resolved.case import TrafficCase
+from windtunnel.harness.scenario.schema.channel import parse_channel
 from windtunnel.harness.scenario.schema.pace import UNLIMITED, PaceCase
 from windtunnel.harness.workload import overrun_guard, routine
 from windtunnel.harness.workload.archive.merging import read_merged
@@ -189,10 +191,18 @@ def _read_one_image(
         print_line("ready")
         images = [_wait_for_image(aeron, each, stop) for each in subscriptions]
         print_line(JOINED)
-        cut_off = traffic.to_host in traffic.partial
-        _read(aeron, images, application, tap, progress, facts, stop, may_be_cut_off=cut_off)
+        closes = may_close(traffic)
+        _read(aeron, images, application, tap, progress, facts, stop, may_close=closes)
         for each in subscriptions:
             each.close()
+
+
+def may_close(traffic: TrafficCase) -> bool:
+    """Return whether a stream is over when its image is closed without an end-of-stream signal:
+    its publication sends none, or the subscriber may be cut off.
+    """
+    is_signalled = parse_channel(traffic.channel).signals_end
+    return not is_signalled or traffic.to_host in traffic.partial
 
 
 def _facts(stream_id: int) -> SubscriberFacts:
@@ -242,10 +252,10 @@ def _read(
     facts: SubscriberFacts,
     stop: Stop,
     *,
-    may_be_cut_off: bool,
+    may_close: bool,
 ) -> None:
     """Poll the application's image and the frame recorder's image of a stream until both have
-    ended. Stops early if one is closed and `may_be_cut_off` is true.
+    ended, or one is closed and `may_close` is true.
     """
     own, tapped = images
     facts.session_id, facts.join_position = own.session_id, own.join_position
@@ -261,7 +271,7 @@ def _read(
                 break
             _require_open(aeron)
             if own.is_closed or tapped.is_closed:
-                if may_be_cut_off:
+                if may_close:
                     break
                 raise GaveUp(
                     f"the image was closed at position {own.position} "

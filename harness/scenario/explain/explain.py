@@ -50,7 +50,11 @@ from windtunnel.harness.scenario.resolved.unawaited import (
     without_waiting,
 )
 from windtunnel.harness.scenario.schema.archive import archive_line
-from windtunnel.harness.scenario.schema.channel import HEADER_LENGTH, WINDOW_BYTES
+from windtunnel.harness.scenario.schema.channel import (
+    HEADER_LENGTH,
+    WINDOW_BYTES,
+    parse_channel,
+)
 from windtunnel.harness.scenario.schema.host_event import event_line
 from windtunnel.harness.scenario.schema.merge import merge_line
 from windtunnel.harness.scenario.schema.pace import PaceCase, pace_line
@@ -178,6 +182,8 @@ def _traffic_lines(traffic: TrafficCase) -> Iterator[str]:
     yield from _channels("receive", traffic.receive, traffic.receives, sources)
     if traffic.partial:
         yield f"  {', '.join(traffic.partial)} need not receive the whole stream"
+    if not parse_channel(traffic.channel).signals_end:
+        yield "  eos=false: a subscriber ends when its image does, after the image liveness timeout"
     yield (
         f"  term {format_bytes(traffic.term_length)}, mtu {traffic.mtu}, "
         f"initial term id {initial}, window {_window_text(traffic)}"

@@ -95,6 +95,8 @@ def _rule(scenario: Scenario, fault: Fault, path: Path) -> Iterator[Problem]:
                 text = _unknown_stream(point.stream_id, stream_ids)
                 yield Problem((*path, "when", key, "stream"), text)
     yield from _act(fault, types, (*path, "act"))
+    if fault.act.readdress is not None:
+        yield from _refused(scenario, fault, chosen, (*path, "act", "readdress"))
     yield from reach_problems(scenario, fault, path)
 
 
@@ -125,6 +127,23 @@ def _act(fault: Fault, types: frozenset[str], path: Path) -> Iterator[Problem]:
 def _unplaced(names: frozenset[str], text: str, path: Path) -> Iterator[Problem]:
     if names:
         yield Problem(path, f"{', '.join(sorted(names))} {text}")
+
+
+def _refused(scenario: Scenario, fault: Fault, chosen: list[int], path: Path) -> Iterator[Problem]:
+    """Yield a problem for feedback from a new port to a publication that has an endpoint.
+
+    Aeron connects the publication's socket to this endpoint, so nothing else can reach it.
+    """
+    types = [name for name in fault.what.frame_types if name in FROM_SUBSCRIBER]
+    for traffic in scenario.traffic if types else ():
+        if traffic.stream_id not in chosen or _is_group(traffic.channel):
+            continue
+        for sender, receiver in rule_directions(scenario, fault):
+            if sends_over(traffic, receiver, sender):
+                text = f"{', '.join(types)} of {traffic.id} on {sender}->{receiver} would be lost:"
+                text += " Aeron connects the socket of a publication to its endpoint, and receives"
+                yield Problem(path, f"{text} from no other port. Use drop, or select other frames")
+                return
 
 
 def _seen(scenario: Scenario, fault: Fault, chosen: list[int]) -> set[str]:
@@ -174,6 +193,13 @@ def _shared(scenario: Scenario, index: int, path: Path) -> Iterator[Problem]:
 def _is_multicast(text: str) -> bool:
     try:
         return parse_channel(text).is_multicast
+    except ValueError:
+        return True  # Reported for the channel itself.
+
+
+def _is_group(text: str) -> bool:
+    try:
+        return parse_channel(text).is_group
     except ValueError:
         return True  # Reported for the channel itself.
 

@@ -75,6 +75,10 @@ def traffic_problems(scenario: Scenario, traffic: Traffic, path: Path) -> Iterat
     yield from pace_problems(traffic.consume, total, 0, wall_ns, (*path, "consume"))
     if "channel" in parsed:
         yield from _several(parsed, traffic, path)
+        if not parsed["channel"].signals_end and (traffic.rejoins or traffic.merges):
+            key = "rejoins" if traffic.rejoins else "merges"
+            text = f"`{key}` needs the end of the stream, which eos=false does not signal"
+            yield Problem((*path, "channel"), text)
         yield from _content(parsed["channel"], traffic, (*path, "content"))
 
 

@@ -22,6 +22,7 @@ from windtunnel.harness.simulator.network.in_flight import NEVER
 from windtunnel.harness.simulator.world.virtual_time import AT_ONCE
 from windtunnel.harness.workload.rejoining import Parts
 from windtunnel.harness.workload.stop import SubjectError
+from windtunnel.harness.workload.subscriber import may_close
 
 
 class Subscriber:
@@ -172,7 +173,7 @@ class Subscriber:
         if own.is_end_of_stream and tapped.is_end_of_stream:
             self.is_done = True
         elif own.is_closed or tapped.is_closed:
-            if self.traffic.to_host not in self.traffic.partial:
+            if not may_close(self.traffic):
                 raise SubjectError(
                     f"the image was closed at position {own.position} (position of the frame "
                     f"recorder: {tapped.position}), before the end of the stream"

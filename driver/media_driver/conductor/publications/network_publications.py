@@ -178,9 +178,11 @@ class NetworkPublications:
         quiet_ns = now_ns - publication.state_since_ns
         words = self._resources.sender.words
         is_unicast_over = sending.has_unicast_eos_acquire(words, publication.slot)
-        linger_ns = publication.parameters.linger_ns
-        if sending.is_behind_acquire(words, publication.slot):
-            linger_ns = max(linger_ns, publication.parameters.linger_max_ns)
+        parameters = publication.parameters
+        linger_ns = parameters.linger_ns
+        # Without an end-of-stream signal, a receiver never reports the last positions.
+        if parameters.signal_eos and sending.is_behind_acquire(words, publication.slot):
+            linger_ns = max(linger_ns, parameters.linger_max_ns)
         if is_unicast_over or quiet_ns > linger_ns:
             publication.state, publication.state_since_ns = State.DONE, now_ns
             self._resources.sender_proxy.offer(sender_state.REMOVE_PUBLICATION, publication.slot)

@@ -404,6 +404,7 @@ def test_the_driver_writes_its_heartbeat_and_marks_itself_closed(tmp_path):
         ("|windtunnel.retransmit-ranges=true", 0, 6),
         ("|windtunnel.retransmit-ranges=true", 160, 2),
         ("|windtunnel.retransmit-ranges=true|windtunnel.linger-max=0", 0, 2),
+        ("|windtunnel.retransmit-ranges=true|eos=false", 0, 2),
     ],
 )
 def test_a_closed_publication_with_ranges_waits_a_limited_time_for_slow_receivers(
