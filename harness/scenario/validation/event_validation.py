@@ -29,6 +29,9 @@ ARCHIVE_LIVENESS_NS = 10_000_000_000
 it.
 """
 
+TIMER_NS = 1_000_000_000
+"""Default interval at which a driver checks whether its clients are alive."""
+
 
 def event_problems(scenario: Scenario) -> Iterator[Problem]:
     """Yield a problem for each event that is impossible or would end a stream permanently."""
@@ -193,8 +196,26 @@ def _survival_problems(
     elif case.action == "kill" and case.process != "application" and not rejoins:
         text = "needs `rejoins: true` in the traffic: images are lost and created again"
         yield Problem((*path, "act", "kill"), text)
+    elif case.action == "kill" and "publisher" in case.roles:
+        yield from _shared_log(scenario, case, (*path, "act", "kill", "restart_after"))
     is_long = case.process != "application" and case.lasts_ns >= image_liveness_ns
     if case.action == "pause" and is_long and not rejoins:
         least = format_duration(image_liveness_ns)
         text = f"needs `rejoins: true` in the traffic: images are closed after {least}"
         yield Problem((*path, "act", "pause"), text)
+
+
+def _shared_log(scenario: Scenario, case: EventCase, path: Path) -> Iterator[Problem]:
+    """Yield a problem if a restarted publisher would publish to the log of the killed one, which
+    the driver closes when the client has timed out.
+    """
+    liveness_ns = scenario.timeouts.client_liveness_ns or CLIENT_LIVENESS_NS
+    if case.lasts_ns > liveness_ns + TIMER_NS:
+        return
+    for traffic in scenario.traffic:
+        is_shared = traffic.publication == "concurrent" and not traffic.replays
+        if is_shared and case.host in traffic.from_hosts:
+            least = format_duration(liveness_ns + TIMER_NS)
+            text = f"expected more than {least}: until then the concurrent publication of "
+            text += f"{traffic.id!r} exists, and the new publisher would continue its log. "
+            yield Problem(path, f"{text}Use `publication: exclusive`, or a later restart")

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from windtunnel.harness.scenario.resolved.cut import STREAM, cut_ns
 from windtunnel.harness.scenario.resolved.fault_case import FaultCase, resolve_fault
+from windtunnel.harness.scenario.schema.channel import parse_channel
 from windtunnel.harness.scenario.schema.fault import Fault
 from windtunnel.harness.scenario.schema.host_event import IMAGE_LIVENESS_NS, event_case
 from windtunnel.harness.scenario.schema.model import Check, Scenario
@@ -21,6 +22,8 @@ from windtunnel.harness.scenario.validation.fault_validation import rule_directi
 
 ONCE = "delivered_once"
 """The check that requires every message, whatever happens to images."""
+IN_PARTS = "delivered_in_parts"
+"""The check that requires every message of each image."""
 
 
 def interruption_problems(scenario: Scenario) -> Iterator[Problem]:
@@ -44,6 +47,8 @@ def interruption_problems(scenario: Scenario) -> Iterator[Problem]:
         if traffic.rejoins and (event := _closing_event(scenario, traffic, liveness_ns)):
             causes.setdefault(traffic.id, f"event {event!r}")
     for index, check in enumerate(scenario.expect):
+        if check.name == IN_PARTS:
+            yield from _unrepaired(scenario, check, ("expect", index))
         if check.name != ONCE:
             continue
         for traffic in scenario.traffic:
@@ -53,6 +58,21 @@ def interruption_problems(scenario: Scenario) -> Iterator[Problem]:
                 )
                 text += "ends a session, and Aeron does not resend the lost data: "
                 yield Problem(("expect", index), f"{text}expect delivered_in_parts instead")
+
+
+def _unrepaired(scenario: Scenario, check: Check, path: Path) -> Iterator[Problem]:
+    for traffic in scenario.traffic:
+        receives = (traffic.receive, *traffic.receives.values())
+        if _covers(check, traffic) and not all(_is_reliable(each) for each in receives):
+            text = f"not guaranteed for {traffic.id!r}: gaps of an unreliable stream are filled "
+            yield Problem(path, f"{text}with padding: expect delivered_intact instead")
+
+
+def _is_reliable(text: str) -> bool:
+    try:
+        return parse_channel(text).reliable
+    except ValueError:
+        return True  # Reported for the channel itself.
 
 
 def _covers(check: Check, traffic: Traffic) -> bool:

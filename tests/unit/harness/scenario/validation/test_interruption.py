@@ -9,6 +9,8 @@ RULE = "  - {id: lose, where: {link: a->b}, what: {type: DATA}, act: {drop: 2%}}
 LONG = "wall: 60s"
 REJOINS = GOOD.replace("    content", "    rejoins: true\n    content").replace("wall: 20s", LONG)
 PARTS = REJOINS.replace("delivered_once", "delivered_in_parts")
+UNRELIABLE = PARTS.replace('${b}:24325"\n', '${b}:24325|reliable=false"\n', 1)
+TIMEOUTS = "timeouts: {client_liveness: 3s, driver: 3s, image_liveness: 3s}"
 
 
 def cut(span: str, text: str = GOOD, types: str = "ANY", act: str = "drop: always") -> str:
@@ -16,6 +18,14 @@ def cut(span: str, text: str = GOOD, types: str = "ANY", act: str = "drop: alway
     rule += f"when: {{after: 1s, {span}}}, act: {{{act}}}}}\n"
     assert RULE in text
     return text.replace(RULE, rule).replace("wall: 20s", LONG)
+
+
+def crash(restart_after: str, publication: str) -> str:
+    """Return a scenario whose publisher is killed and restarted."""
+    event = "{id: crash, whom: {host: a, process: publisher}, when: {after: 1s}, act: {kill: "
+    event += f"{{restart_after: {restart_after}}}}}}}"
+    text = PARTS.replace("publication: exclusive", f"publication: {publication}")
+    return text.replace("expect:", f"events:\n  - {event}\nexpect:")
 
 
 @pytest.mark.parametrize(
@@ -38,6 +48,13 @@ def cut(span: str, text: str = GOOD, types: str = "ANY", act: str = "drop: alway
             ),
             "expect[0]: not guaranteed for 'one': event 'stop' closes an image",
         ),
+        (UNRELIABLE, "expect[0]: not guaranteed for 'one': gaps of an unreliable stream"),
+        (crash("1s", "concurrent"), "restart_after: expected more than 11s: until then the"),
+        (crash("11s", "concurrent"), "`publication: exclusive`, or a later restart"),
+        (
+            crash("4s", "concurrent").replace("expect:", f"{TIMEOUTS}\nexpect:"),
+            "expected more than 4s: until then the concurrent publication of 'one' exists",
+        ),
     ],
 )
 def test_an_interruption_that_closes_an_image_is_refused(text, fault):
@@ -54,6 +71,10 @@ def test_an_interruption_that_closes_an_image_is_refused(text, fault):
         cut("for: 10s, until: {stream: 1001, position: 64KiB}"),
         cut("for: 10s", PARTS),
         cut("for: 9s", REJOINS),
+        UNRELIABLE.replace("delivered_in_parts", "delivered_intact"),
+        crash("1s", "exclusive"),
+        crash("12s", "concurrent"),
+        crash("5s", "concurrent").replace("expect:", f"{TIMEOUTS}\nexpect:"),
     ],
 )
 def test_an_interruption_that_an_image_survives_is_accepted(text):
