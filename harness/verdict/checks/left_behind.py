@@ -6,7 +6,11 @@ fc=tagged    sender follows the tagged receivers ----------> |
 
 from dataclasses import replace
 
-from windtunnel.harness.scenario.resolved.unawaited import never_left_behind, without_waiting
+from windtunnel.harness.scenario.resolved.unawaited import (
+    never_left_behind,
+    waits_for,
+    without_waiting,
+)
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import AtFault, Finding, Missing
 
@@ -28,3 +32,24 @@ def blame_scenario(evidence: Evidence, finding: Finding) -> Finding:
                 text = f"{finding.text}; it was {behind:,} bytes behind: {without_waiting(flow)}"
                 return replace(finding, text=text, at_fault=AtFault.SCENARIO)
     return finding
+
+
+def blame_scenario_for_absence(evidence: Evidence, finding: Finding, waiting: set[str]) -> Finding:
+    """Blame the scenario for a run that did not end because of subscribers, `waiting`, that never
+    joined: the stream ended without them, and its sender did not wait for them.
+    """
+    cures: dict[str, str] = {}
+    for traffic in () if isinstance(evidence.case, Missing) else evidence.case.traffic:
+        for flow in traffic.flows:
+            subscriber, publisher = evidence.subscriber(flow), evidence.publisher(flow)
+            if isinstance(subscriber, Missing) or isinstance(publisher, Missing):
+                continue
+            has_joined = subscriber.message_count or subscriber.session_id or subscriber.parts
+            has_ended = publisher.ended_ns and not publisher.error
+            if has_ended and not has_joined and not waits_for(flow):
+                cures[f"{flow.to_host}/subscriber-{flow.id}"] = without_waiting(flow)
+    if not waiting or not waiting <= cures.keys():
+        return finding
+    first = min(waiting)
+    text = f"{finding.text}; {first} never joined: {cures[first]}"
+    return replace(finding, text=text, at_fault=AtFault.SCENARIO)

@@ -8,9 +8,12 @@ from tests.unit.harness.verdict import synthetic_group
 from tests.unit.harness.verdict.synthetic_group import CHANNEL
 from tests.unit.harness.verdict.synthetic_loss import change
 from tests.unit.harness.verdict.synthetic_run import make_run
-from windtunnel.harness.artifact.host.application import SubscriberFacts
+from windtunnel.harness.artifact.host.application import PublisherFacts, SubscriberFacts
 from windtunnel.harness.verdict.checks.delivery.delivery import delivered_once
-from windtunnel.harness.verdict.checks.left_behind import blame_scenario
+from windtunnel.harness.verdict.checks.left_behind import (
+    blame_scenario,
+    blame_scenario_for_absence,
+)
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import AtFault, failed
 
@@ -35,6 +38,21 @@ class Group:
         replace(SubscriberFacts.read(document), **own).write(document)
         name = name or f"b/subscriber-{self.run.traffic.id}"
         return blame_scenario(Evidence(path), failed(FINDING, "it ended", name))
+
+    def wait_in_vain(self, flow_control, names=("b/subscriber-{id}",), published=None, **facts):
+        """Blame for a run that these subscribers did not let end. `published` are the facts of the
+        publisher that differ, and `facts` those of subscriber b.
+        """
+        change(self.run, channel=CHANNEL + flow_control)
+        path = synthetic_group.write(self.run)
+        document = self.run.folder.host("b").subscriber(self.run.traffic.id).document
+        absent = {"session_id": 0, "message_count": 0, "end_position": 0, "eos_seen": False}
+        replace(SubscriberFacts.read(document), **absent | facts).write(document)
+        document = self.run.folder.host("a").publisher(self.run.traffic.id).document
+        replace(PublisherFacts.read(document), **published or {}).write(document)
+        waiting = {each.format(id=self.run.traffic.id) for each in names}
+        finding = failed(FINDING, "it did not end")
+        return blame_scenario_for_absence(Evidence(path), finding, waiting)
 
 
 @pytest.fixture
@@ -78,3 +96,27 @@ def test_a_message_that_an_untagged_receiver_misses_is_the_scenarios_fault(group
     finding = delivered_once(Evidence(path), flow)
     assert finding.at_fault is AtFault.SCENARIO
     assert "fc=tagged with a group of 1 does not wait for this receiver" in finding.text
+
+
+@pytest.mark.parametrize("flow_control", ["|fc=max", "|fc=min", "|fc=min,g:/1"])
+def test_a_receiver_that_never_joined_is_the_scenarios_fault(group, flow_control):
+    finding = group.wait_in_vain(flow_control)
+    assert finding.at_fault is AtFault.SCENARIO
+    assert f"b/subscriber-{group.run.traffic.id} never joined: fc=" in finding.text
+
+
+@pytest.mark.parametrize(
+    ("flow_control", "more"),
+    [
+        ("|fc=min,g:/2", {}),
+        ("|fc=min", {"message_count": 1}),
+        ("|fc=min", {"session_id": 7}),
+        ("|fc=min", {"published": {"error": "it died"}}),
+        ("|fc=min", {"published": {"ended_ns": 0}}),
+        ("|fc=min", {"names": ("b/subscriber-{id}", "c/subscriber-{id}")}),
+        ("|fc=min", {"names": ()}),
+    ],
+)
+def test_other_runs_that_do_not_end_are_not_explained(group, flow_control, more):
+    finding = group.wait_in_vain(flow_control, **more)
+    assert (finding.text, finding.at_fault) == ("it did not end", None)
