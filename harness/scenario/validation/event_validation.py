@@ -18,6 +18,7 @@ from windtunnel.harness.scenario.schema.model import Scenario
 from windtunnel.harness.scenario.schema.problem import Path, Problem
 from windtunnel.harness.scenario.schema.units import format_bytes, format_duration
 from windtunnel.harness.scenario.validation.impairment_validation import BOTH, direction_problems
+from windtunnel.harness.scenario.validation.interruption_validation import is_reliable
 from windtunnel.harness.scenario.validation.link_directions import (
     Direction,
     event_directions,
@@ -198,6 +199,11 @@ def _survival_problems(
         yield Problem((*path, "act", "kill"), text)
     elif case.action == "kill" and "publisher" in case.roles:
         yield from _shared_log(scenario, case, (*path, "act", "kill", "restart_after"))
+        for traffic in scenario.traffic:
+            if case.host in traffic.from_hosts and not is_reliable(traffic):
+                text = f"expected reliable streams: with gaps in {traffic.id!r}, the judge cannot "
+                text += "tell what was sent in which of its sessions"
+                yield Problem((*path, "act", "kill"), text)
     is_long = case.process != "application" and case.lasts_ns >= image_liveness_ns
     if case.action == "pause" and is_long and not rejoins:
         least = format_duration(image_liveness_ns)

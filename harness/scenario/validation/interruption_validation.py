@@ -62,15 +62,17 @@ def interruption_problems(scenario: Scenario) -> Iterator[Problem]:
 
 def _unrepaired(scenario: Scenario, check: Check, path: Path) -> Iterator[Problem]:
     for traffic in scenario.traffic:
-        receives = (traffic.receive, *traffic.receives.values())
-        if _covers(check, traffic) and not all(_is_reliable(each) for each in receives):
+        if _covers(check, traffic) and not is_reliable(traffic):
             text = f"not guaranteed for {traffic.id!r}: gaps of an unreliable stream are filled "
             yield Problem(path, f"{text}with padding: expect delivered_intact instead")
 
 
-def _is_reliable(text: str) -> bool:
+def is_reliable(traffic: Traffic) -> bool:
+    """Return whether all subscribers of a stream receive it reliably."""
     try:
-        return parse_channel(text).reliable
+        return all(
+            parse_channel(each).reliable for each in (traffic.receive, *traffic.receives.values())
+        )
     except ValueError:
         return True  # Reported for the channel itself.
 

@@ -9,7 +9,7 @@ from windtunnel.harness.artifact.host.recording import RecorderFacts
 from windtunnel.harness.artifact.run.manifest import Manifest, Phase, ProcessExit
 from windtunnel.harness.artifact.run.result_row import duration
 from windtunnel.harness.scenario.resolved.case import TrafficCase
-from windtunnel.harness.verdict.checks.left_behind import blame_scenario, blame_scenario_for_absence
+from windtunnel.harness.verdict.checks.left_behind import blame_scenario, blame_scenario_for_waiting
 from windtunnel.harness.verdict.core.completeness import RESTART_SEPARATOR
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.exit_codes import (
@@ -260,7 +260,7 @@ def _overrun(evidence: Evidence, manifest: Manifest, where: str) -> list[Finding
     kind = Kind.TIMEOUT if stall_ns else Kind.LIVENESS
     finding = failed(NAME, text, evidence=(where,), kind=kind)
     names = manifest.overran.partition("still running: ")[2].partition(";")[0]
-    return [blame_scenario_for_absence(evidence, finding, {*names.split(", ")})]
+    return [blame_scenario_for_waiting(evidence, finding, {*names.split(", ")})]
 
 
 def _reported_errors(evidence: Evidence, manifest: Manifest) -> list[Finding]:

@@ -20,11 +20,11 @@ def cut(span: str, text: str = GOOD, types: str = "ANY", act: str = "drop: alway
     return text.replace(RULE, rule).replace("wall: 20s", LONG)
 
 
-def crash(restart_after: str, publication: str) -> str:
+def crash(restart_after: str, publication: str, text: str = PARTS) -> str:
     """Return a scenario whose publisher is killed and restarted."""
     event = "{id: crash, whom: {host: a, process: publisher}, when: {after: 1s}, act: {kill: "
     event += f"{{restart_after: {restart_after}}}}}}}"
-    text = PARTS.replace("publication: exclusive", f"publication: {publication}")
+    text = text.replace("publication: exclusive", f"publication: {publication}")
     return text.replace("expect:", f"events:\n  - {event}\nexpect:")
 
 
@@ -49,6 +49,10 @@ def crash(restart_after: str, publication: str) -> str:
             "expect[0]: not guaranteed for 'one': event 'stop' closes an image",
         ),
         (UNRELIABLE, "expect[0]: not guaranteed for 'one': gaps of an unreliable stream"),
+        (
+            crash("1s", "exclusive", UNRELIABLE.replace("in_parts", "intact")),
+            "events[0].act.kill: expected reliable streams: with gaps in 'one', the judge cannot",
+        ),
         (crash("1s", "concurrent"), "restart_after: expected more than 11s: until then the"),
         (crash("11s", "concurrent"), "`publication: exclusive`, or a later restart"),
         (

@@ -9,10 +9,11 @@ from tests.unit.harness.verdict.synthetic_group import CHANNEL
 from tests.unit.harness.verdict.synthetic_loss import change
 from tests.unit.harness.verdict.synthetic_run import make_run
 from windtunnel.harness.artifact.host.application import PublisherFacts, SubscriberFacts
+from windtunnel.harness.artifact.host.host_event import AppliedEvent, write_applied_events
 from windtunnel.harness.verdict.checks.delivery.delivery import delivered_once
 from windtunnel.harness.verdict.checks.left_behind import (
     blame_scenario,
-    blame_scenario_for_absence,
+    blame_scenario_for_waiting,
 )
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import AtFault, failed
@@ -39,7 +40,9 @@ class Group:
         name = name or f"b/subscriber-{self.run.traffic.id}"
         return blame_scenario(Evidence(path), failed(FINDING, "it ended", name))
 
-    def wait_in_vain(self, flow_control, names=("b/subscriber-{id}",), published=None, **facts):
+    def wait_in_vain(
+        self, flow_control, names=("b/subscriber-{id}",), published=None, events=(), **facts
+    ):
         """Blame for a run that these subscribers did not let end. `published` are the facts of the
         publisher that differ, and `facts` those of subscriber b.
         """
@@ -50,9 +53,11 @@ class Group:
         replace(SubscriberFacts.read(document), **absent | facts).write(document)
         document = self.run.folder.host("a").publisher(self.run.traffic.id).document
         replace(PublisherFacts.read(document), **published or {}).write(document)
+        write_applied_events(self.run.folder.host_events, list(events))
         waiting = {each.format(id=self.run.traffic.id) for each in names}
-        finding = failed(FINDING, "it did not end")
-        return blame_scenario_for_absence(Evidence(path), finding, waiting)
+        evidence, ids = Evidence(path), tuple(each.id for each in events)
+        evidence.case = evidence.case.model_copy(update={"events": ids})
+        return blame_scenario_for_waiting(evidence, failed(FINDING, "it did not end"), waiting)
 
 
 @pytest.fixture
@@ -119,4 +124,33 @@ def test_a_receiver_that_never_joined_is_the_scenarios_fault(group, flow_control
 )
 def test_other_runs_that_do_not_end_are_not_explained(group, flow_control, more):
     finding = group.wait_in_vain(flow_control, **more)
+    assert (finding.text, finding.at_fault) == ("it did not end", None)
+
+
+JOINED = {"session_id": 7, "message_count": 5, "published": {"ended_ns": 1_000}}
+
+
+def kill(*, host="b", process="driver", action="kill", ended_ns=1_001):
+    return AppliedEvent("crash", host, action, [process], 900, ended_ns)
+
+
+def test_a_stream_that_ended_before_its_driver_was_restarted_is_the_scenarios_fault(group):
+    finding = group.wait_in_vain("|fc=min,g:/2", **JOINED, events=[kill()])
+    assert finding.at_fault is AtFault.SCENARIO
+    text = "waits for more of a stream that ended before 'crash' restarted its driver"
+    assert finding.text.endswith(f"b/subscriber-{group.run.traffic.id} {text}")
+
+
+@pytest.mark.parametrize(
+    ("event", "facts"),
+    [
+        (kill(host="a"), {}),
+        (kill(process="publisher"), {}),
+        (kill(action="pause"), {}),
+        (kill(ended_ns=1_000), {}),
+        (kill(), {"eos_seen": True}),
+    ],
+)
+def test_other_waits_after_an_event_are_not_explained(group, event, facts):
+    finding = group.wait_in_vain("|fc=min,g:/2", **JOINED, events=[event], **facts)
     assert (finding.text, finding.at_fault) == ("it did not end", None)
