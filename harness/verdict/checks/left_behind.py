@@ -6,12 +6,17 @@ fc=tagged    sender follows the tagged receivers ----------> |
 
 from dataclasses import replace
 
+import numpy as np
+
+from windtunnel.harness.artifact.host.application import PublisherFacts
+from windtunnel.harness.artifact.run.result_row import duration
 from windtunnel.harness.scenario.resolved.traffic_case import TrafficCase
 from windtunnel.harness.scenario.resolved.unawaited import (
     never_left_behind,
     waits_for,
     without_waiting,
 )
+from windtunnel.harness.scenario.schema.channel import parse_channel
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import AtFault, Finding, Missing
 from windtunnel.harness.verdict.views.pauses import DRIVER
@@ -21,21 +26,45 @@ KILL = "kill"
 
 def blame_scenario(evidence: Evidence, finding: Finding) -> Finding:
     """Blame the scenario for the end of a subscriber for which its sender did not wait, and which
-    was more than a window behind.
+    was more than a window behind; or whose gaps remained when the publication was gone.
     """
     for traffic in () if isinstance(evidence.case, Missing) else evidence.case.traffic:
         for flow in traffic.flows:
-            is_other = finding.about != f"{flow.to_host}/subscriber-{flow.id}"
+            if finding.about != f"{flow.to_host}/subscriber-{flow.id}":
+                continue
             subscriber, publisher = evidence.subscriber(flow), evidence.publisher(flow)
             if isinstance(subscriber, Missing) or isinstance(publisher, Missing):
                 continue
-            if is_other or never_left_behind(flow):
+            if not subscriber.error or subscriber.eos_seen:
                 continue
             behind = publisher.end_position - subscriber.end_position
-            if subscriber.error and not subscriber.eos_seen and behind > flow.window_bytes:
-                text = f"{finding.text}; it was {behind:,} bytes behind: {without_waiting(flow)}"
+            cause = ""
+            if not never_left_behind(flow) and behind > flow.window_bytes:
+                cause = f"it was {behind:,} bytes behind: {without_waiting(flow)}"
+            elif behind > 0:
+                cause = _too_short_linger(evidence, flow, publisher)
+            if cause:
+                text = f"{finding.text}; {cause}"
                 return replace(finding, text=text, at_fault=AtFault.SCENARIO)
     return finding
+
+
+def _too_short_linger(evidence: Evidence, flow: TrafficCase, publisher: PublisherFacts) -> str:
+    """Return that a receiver still requested data when its publication no longer had to exist, or
+    an empty string. A closed publication lingers from when all data has been sent.
+    """
+    wire = evidence.wire(flow)
+    if isinstance(wire, Missing) or not publisher.ended_ns:
+        return ""
+    new_ns = wire.sent.frames["time_ns"][~wire.retransmitted()].astype(np.int64)
+    naks_ns = wire.naks(wire.feedback_sent)["time_ns"].astype(np.int64)
+    linger_ns = parse_channel(flow.channel).linger_ns
+    gone_ns = max(publisher.ended_ns, int(new_ns.max(initial=0))) + linger_ns
+    late = int((naks_ns > gone_ns).sum())
+    if not late:
+        return ""
+    text = f"{late} of its NAKs came after the publication's linger time of {duration(linger_ns)}"
+    return f"{text}: use a longer `linger`, or fewer losses"
 
 
 def blame_scenario_for_waiting(evidence: Evidence, finding: Finding, waiting: set[str]) -> Finding:

@@ -154,3 +154,27 @@ def test_a_stream_that_ended_before_its_driver_was_restarted_is_the_scenarios_fa
 def test_other_waits_after_an_event_are_not_explained(group, event, facts):
     finding = group.wait_in_vain("|fc=min,g:/2", **JOINED, events=[event], **facts)
     assert (finding.text, finding.at_fault) == ("it did not end", None)
+
+
+@pytest.mark.parametrize(
+    ("late_ms", "linger", "outcome"),
+    [(3_000, "2s", AtFault.SCENARIO), (3_000, "4s", None), (6_000, "", AtFault.SCENARIO)],
+)
+def test_gaps_that_outlive_the_publication_are_the_scenarios_fault(
+    tmp_path, late_ms, linger, outcome
+):
+    run = make_run(tmp_path)
+    naks = [each for host in "ab" for each in run.packets[host] if each.kind == "NAK"]
+    assert naks
+    for each in naks:
+        each.time_ns = run.now_ns + late_ms * 1_000_000
+    if linger:
+        change(run, channel=f"{run.traffic.channel}|linger={linger}")
+    path = run.write()
+    document = run.folder.host("b").subscriber(run.traffic.id).document
+    own = {"end_position": run.log.end_position - 32, "eos_seen": False, "error": "it was closed"}
+    replace(SubscriberFacts.read(document), **own).write(document)
+    name = f"b/subscriber-{run.traffic.id}"
+    finding = blame_scenario(Evidence(path), failed(FINDING, "it ended", name))
+    assert finding.at_fault is outcome
+    assert ("came after the publication's linger time of" in finding.text) == bool(outcome)
