@@ -1,7 +1,11 @@
-"""Who is at fault if a subscriber ends before its stream: the sender may not have waited for it.
+"""Who is at fault if a subscriber ends before its stream, or waits in vain: the scenario, if no driver
+could have delivered the rest.
 
 fc=tagged    sender follows the tagged receivers ----------> |
              untagged receiver ---> |<-- over a window --->|   Aeron promises it nothing
+fc=min       sender and first receiver ----> end |  second receiver: no image, waits in vain
+linger       sender ----> end, linger time |  receiver: still has gaps
+kill         sender ----> end |  receiver's driver is killed, and restarted too late
 """
 
 from dataclasses import replace
