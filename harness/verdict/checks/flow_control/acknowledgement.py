@@ -74,7 +74,7 @@ def status_messages_in_strides(evidence: Evidence, traffic: TrafficCase) -> Find
         return passed(STEPS, text, traffic.id, evidence=where)
     messages = status_messages(wire.feedback_sent)
     at = positions(messages, wire.facts.initial_term_id, wire.facts.term_length)
-    window_bytes = _window_bytes(evidence, traffic, wire)
+    window_bytes = constant_window_bytes(evidence, traffic, wire)
     others = np.setdiff1d(messages["window_bytes"], [0, window_bytes or 0])
     if window_bytes is not None and len(others):
         text = f"a status message has a window of {int(others[0])} bytes, expected {window_bytes}"
@@ -99,7 +99,7 @@ def status_messages_in_strides(evidence: Evidence, traffic: TrafficCase) -> Find
     return passed(STEPS, text, traffic.id, evidence=where)
 
 
-def _window_bytes(evidence: Evidence, traffic: TrafficCase, wire: Wire) -> int | None:
+def constant_window_bytes(evidence: Evidence, traffic: TrafficCase, wire: Wire) -> int | None:
     """Return the constant receiver window of a stream's image, or None if it is unknown: in real
     time, a driver may have another default.
     """

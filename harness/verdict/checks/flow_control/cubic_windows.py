@@ -3,6 +3,9 @@
     packets   10 ... 75   60   61 ... 48        the first window is 10 packets of one MTU; a window
               first  ^ loss  growth  ^ loss     of n becomes max(1, 0.8 n), rounded down
 
+The curve before the first loss begins with 0.8 of the maximum window: if that is 11 packets, the
+second window is 9.
+
     growth    peak + 0.4 (t - K)^3 packets, t seconds after the loss, K = cbrt(0.2 peak / 0.4)
 
 On real time a window may grow and shrink between two status messages, so only a simulation shows
@@ -10,6 +13,7 @@ each loss, the curve after it, and that the counter of the window ends with the 
 """
 
 import math
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +21,7 @@ from numpy.typing import NDArray
 from windtunnel.harness.dissect.driver_files import counter_key
 from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.scenario.schema.channel import parse_channel
+from windtunnel.harness.verdict.checks.flow_control.acknowledgement import constant_window_bytes
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import (
     Finding,
@@ -59,8 +64,11 @@ def cubic_windows_shrink(evidence: Evidence, traffic: TrafficCase) -> Finding:
     windows = messages["window_bytes"].astype(np.int64)
     if len(windows) == 0:
         return inconclusive(WINDOWS, Missing(where[0], "has no status message"), traffic.id)
-    most = min(receive.receiver_window_bytes or wire.facts.term_length, wire.facts.term_length // 2)
-    text = _violation(windows, mtu, most) or (_too_short(windows, mtu) if is_virtual(case) else "")
+    known = constant_window_bytes(evidence, traffic, wire)
+    most = wire.facts.term_length // 2 if known is None else known
+    text = _violation(windows, mtu, most, is_known=known is not None)
+    if not text and is_virtual(case):
+        text = _too_short(windows, mtu, most)
     if not text and is_virtual(case) and not _is_tcp(evidence, traffic):
         text = _off_curve(messages["time_ns"].astype(np.int64), windows, mtu, most)
     if not text and is_virtual(case):
@@ -73,9 +81,12 @@ def cubic_windows_shrink(evidence: Evidence, traffic: TrafficCase) -> Finding:
     return passed(WINDOWS, text, traffic.id, evidence=where)
 
 
-def _violation(windows: NDArray[np.int64], mtu: int, most: int) -> str:
+def _violation(windows: NDArray[np.int64], mtu: int, most: int, *, is_known: bool) -> str:
+    """Return what is wrong with the first window, or with the length of one. If the maximum is not
+    known, `most` is half of a term, and the first window may be shorter.
+    """
     first = min(INITIAL_PACKETS * mtu, max(1, most // mtu) * mtu, most)
-    if windows[0] != first:
+    if windows[0] > first or (is_known and windows[0] != first):
         return f"the first window is {int(windows[0])} bytes, expected {first}"
     uneven = windows[(windows % mtu != 0) & (windows != most)]
     if len(uneven):
@@ -112,8 +123,8 @@ def _off_curve(times_ns: NDArray[np.int64], windows: NDArray[np.int64], mtu: int
     first_ns = int(times_ns[0])
     peak, loss_ns = limit, first_ns
     for now_ns, before, after in zip(times_ns[1:].tolist(), packets[:-1], packets[1:], strict=True):
-        if after < before:
-            losses = [before, *_shrunk(before)]
+        losses = [before, *_shrunk(before)]
+        if after < before and after in losses:
             peak, loss_ns = losses[losses.index(after) - 1], now_ns
             continue
         low, high = (
@@ -132,9 +143,15 @@ def _off_curve(times_ns: NDArray[np.int64], windows: NDArray[np.int64], mtu: int
     return ""
 
 
-def _too_short(windows: NDArray[np.int64], mtu: int) -> str:
+def _too_short(windows: NDArray[np.int64], mtu: int, most: int) -> str:
     packets = -(-windows // mtu)
-    for before, after in zip(packets[:-1].tolist(), packets[1:].tolist(), strict=True):
+    limit = max(1, most // mtu)
+    begin, has_changed = limit - int(B * limit), False
+    for before, after in pairwise(packets.tolist()):
+        is_begin = not has_changed and after == begin
+        has_changed |= after != before
+        if is_begin:
+            continue
         if after < before and after not in _shrunk(before):
             return (
                 f"the window shrank from {before} to {after} packets, expected {_shrunk(before)[0]}"

@@ -6,6 +6,7 @@ import pytest
 
 from tests.unit.harness.verdict import synthetic_run
 from tests.unit.harness.verdict.synthetic_run import MTU, make_run
+from windtunnel.harness.verdict.checks.flow_control import acknowledgement
 from windtunnel.harness.verdict.checks.flow_control.cubic_windows import (
     COUNTER,
     cubic_windows_shrink,
@@ -24,9 +25,9 @@ def messages_of(run):
     return [each for each in run.packets["b"] if each.kind == "SM"]
 
 
-def grown(run, *losses):
+def grown(run, *losses, limit=LIMIT):
     """The windows of a sound driver, if losses shrink those of the messages with these numbers."""
-    peak, since_ns, found = LIMIT, None, []
+    peak, since_ns, found = limit, None, []
     for number, each in enumerate(messages_of(run)):
         since_ns = each.time_ns if since_ns is None else since_ns
         if number in losses:
@@ -34,7 +35,7 @@ def grown(run, *losses):
             found.append(max(1, peak * 8 // 10))
             continue
         seconds = (each.time_ns - since_ns) / 1e9
-        found.append(min(LIMIT, peak + int(0.4 * (seconds - (peak * 0.2 / 0.4) ** (1 / 3)) ** 3)))
+        found.append(min(limit, peak + int(0.4 * (seconds - (peak * 0.2 / 0.4) ** (1 / 3)) ** 3)))
     return [10, *found[1:]]
 
 
@@ -55,6 +56,34 @@ def test_windows_that_shrink_by_a_fifth_and_grow_along_the_curve_are_a_pass(tmp_
     run = make_run(tmp_path)
     finding = finding_of(run, grown(run, *losses))
     assert finding.outcome is Outcome.PASS, finding.text
+
+
+def test_the_curve_before_the_first_loss_may_begin_below_the_first_window(tmp_path):
+    run = make_run(tmp_path)
+    packets = grown(run, 4, limit=11)
+    assert packets[:5] == [10, 9, 9, 9, 7]
+    assert finding_of(run, packets, f"|rcv-wnd={11 * MTU}|cc=cubic").outcome is Outcome.PASS
+
+
+def test_a_later_window_is_not_the_begin_of_the_curve(tmp_path):
+    run = make_run(tmp_path)
+    finding = finding_of(run, [10, 10, 11, 10, 9], f"|rcv-wnd={11 * MTU}|cc=cubic")
+    assert finding.text == "the window shrank from 11 to 10 packets, expected 8"
+
+
+def test_the_maximum_window_is_that_of_the_driver_and_not_half_of_a_long_term(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(acknowledgement, "DEFAULT_WINDOW_BYTES", 20 * MTU)
+    run = make_run(tmp_path)
+    assert finding_of(run, grown(run, limit=20)).outcome is Outcome.PASS
+    assert finding_of(make_run(tmp_path), grown(run)).outcome is Outcome.FAIL
+
+
+def test_on_real_time_the_maximum_window_may_be_another_one(tmp_path):
+    run = make_run(tmp_path)
+    assert finding_of(run, [7, 9], fidelity="netns").outcome is Outcome.PASS
+    assert finding_of(run, [11, 12], fidelity="netns").outcome is Outcome.FAIL
 
 
 def test_two_losses_between_status_messages_are_a_pass(tmp_path):
