@@ -7,15 +7,19 @@ Paused time does not count towards a driver's timing requirements. A killed driv
 until its restart.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from windtunnel.harness.dissect.frames.observed_flows import END_OF_TIME_NS
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import Missing
 
 DRIVER = "driver"
+NEVER_NS = END_OF_TIME_NS // 2
+"""The end of a time range that does not end. Durations can be added to it."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +49,15 @@ class Pauses:
             due_ns = np.where(met, due_ns + end_ns - np.maximum(from_ns, start_ns), due_ns)
         return due_ns
 
+    def overlaps(self, from_ns: int, until_ns: int) -> bool:
+        """Return whether the driver was paused at some time of a range."""
+        return bool(((self.starts_ns < until_ns) & (self.ends_ns > from_ns)).any())
+
+    def with_ranges(self, other: "Pauses", more_ns: int = 0) -> "Pauses":
+        """Return these time ranges and other ones, each of which lasts `more_ns` longer."""
+        longer = ((start_ns, end_ns + more_ns) for start_ns, end_ns in other._each())
+        return disjoint([*self._each(), *longer])
+
     def _each(self) -> list[tuple[int, int]]:
         return list(zip(self.starts_ns.tolist(), self.ends_ns.tolist(), strict=True))
 
@@ -54,14 +67,19 @@ def pauses_of(evidence: Evidence, host: str) -> Pauses | Missing:
     happened = evidence.host_events
     if isinstance(happened, Missing):
         return happened
+    own = [each for each in happened if each.host == host and DRIVER in each.processes]
+    return disjoint((each.began_ns, each.ended_ns) for each in own)
+
+
+def disjoint(ranges: Iterable[tuple[int, int]]) -> Pauses:
+    """Return time ranges in order. Those that overlap are joined, and empty ones are left out."""
     stretches: list[tuple[int, int]] = []
-    for each in sorted(happened, key=lambda each: each.began_ns):
-        if each.host != host or DRIVER not in each.processes or each.ended_ns <= each.began_ns:
+    for start_ns, end_ns in sorted(ranges):
+        if end_ns <= start_ns:
             continue
-        if stretches and each.began_ns <= stretches[-1][1]:
-            start_ns, end_ns = stretches.pop()
-            stretches.append((start_ns, max(end_ns, each.ended_ns)))
+        if stretches and start_ns <= stretches[-1][1]:
+            stretches[-1] = (stretches[-1][0], max(end_ns, stretches[-1][1]))
         else:
-            stretches.append((each.began_ns, each.ended_ns))
+            stretches.append((start_ns, end_ns))
     starts, ends = ([each[side] for each in stretches] for side in (0, 1))
     return Pauses(np.array(starts, dtype=np.int64), np.array(ends, dtype=np.int64))

@@ -13,12 +13,14 @@ each loss, the curve after it, and that the counter of the window ends with the 
 """
 
 import math
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from windtunnel.harness.dissect.driver_files import counter_key
+from windtunnel.harness.dissect.frames.frames import SM_LENGTH, Frames
 from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.scenario.schema.channel import parse_channel
 from windtunnel.harness.verdict.checks.flow_control.acknowledgement import constant_window_bytes
@@ -33,7 +35,10 @@ from windtunnel.harness.verdict.core.finding import (
 )
 from windtunnel.harness.verdict.core.outcome import Outcome
 from windtunnel.harness.verdict.core.virtual import is_virtual
-from windtunnel.harness.verdict.core.wire import status_messages
+from windtunnel.harness.verdict.core.wire import Wire, status_messages
+from windtunnel.harness.verdict.views.feedback_limits import withheld
+from windtunnel.harness.verdict.views.pauses import Pauses, disjoint
+from windtunnel.harness.verdict.views.sessions import is_read_from_one_image
 
 WINDOWS = "cubic_windows_shrink"
 
@@ -68,11 +73,7 @@ def cubic_windows_shrink(evidence: Evidence, traffic: TrafficCase) -> Finding:
     most = wire.facts.term_length // 2 if known is None else known
     text = _violation(windows, mtu, most, is_known=known is not None)
     if not text and is_virtual(case):
-        text = _too_short(windows, mtu, most)
-    if not text and is_virtual(case) and not _is_tcp(evidence, traffic):
-        text = _off_curve(messages["time_ns"].astype(np.int64), windows, mtu, most)
-    if not text and is_virtual(case):
-        text = _wrong_counter(evidence, traffic, int(windows[-1]))
+        text = _wrong_in_simulation(evidence, traffic, wire, max(1, most // mtu))
     if text:
         return failed(WINDOWS, text, traffic.id, evidence=where)
     losses = int((np.diff(windows) < 0).sum())
@@ -94,69 +95,93 @@ def _violation(windows: NDArray[np.int64], mtu: int, most: int, *, is_known: boo
     return ""
 
 
-def _wrong_counter(evidence: Evidence, traffic: TrafficCase, last: int) -> str:
-    """Return what is wrong with the window counter: it ends with the last window that was sent."""
-    wire, counted = evidence.wire(traffic), evidence.host_counters(traffic.to_host)
-    if isinstance(wire, Missing) or isinstance(counted, Missing):
+def _wrong_in_simulation(evidence: Evidence, traffic: TrafficCase, wire: Wire, limit: int) -> str:
+    """Return what is wrong with the windows after the first one, or with their counter. `limit` is
+    the maximum window in packets.
+    """
+    walk = partial(
+        _wrong_window,
+        status_messages(wire.feedback_sent),
+        wire.facts.mtu,
+        limit,
+        is_tcp=_is_tcp(evidence, traffic),
+        may_rejoin=not is_read_from_one_image(evidence, traffic),
+    )
+    text = walk(disjoint([]))
+    if text:
+        text = walk(withheld(evidence, traffic, wire, SM_LENGTH))
+    return text or _wrong_counter(evidence, traffic, wire)
+
+
+def _wrong_window(
+    messages: Frames, mtu: int, limit: int, unsent: Pauses, *, is_tcp: bool, may_rejoin: bool
+) -> str:
+    """Return what is wrong with the first window that is not on the curve after the last loss.
+
+    Before the first loss, the driver continues a curve that begins with the maximum window. If
+    status messages may have been withheld, it is unknown which curve it is, up to the next loss.
+    """
+    times_ns = messages["time_ns"].astype(np.int64).tolist()
+    packets = np.minimum(-(-messages["window_bytes"].astype(np.int64) // mtu), limit).tolist()
+    begin = limit - int(B * limit)
+    peak: int | None = limit
+    curve_ns, has_changed = times_ns[0], False
+    for (since_ns, before), (now_ns, after) in pairwise(zip(times_ns, packets, strict=True)):
+        losses, is_begin = [before, *_shrunk(before)], not has_changed and after == begin
+        has_changed |= after != before
+        if unsent.overlaps(since_ns, now_ns):
+            peak = None
+        elif after < before and after in losses:
+            peak, curve_ns = losses[losses.index(after) - 1], now_ns
+        elif may_rejoin and after == packets[0]:
+            peak, curve_ns = limit, now_ns
+        elif after < before and not is_begin:
+            return f"the window shrank from {before} to {after} packets, expected {losses[1]}"
+        elif peak is not None and not is_tcp:
+            # The first windows may precede the first computation.
+            least = packets[0] if now_ns - times_ns[0] <= SLACK_NS else limit
+            text = _off_curve(after, least, peak, limit, now_ns - curve_ns)
+            if text:
+                return text
+    return ""
+
+
+def _off_curve(packets: int, least: int, peak: int, limit: int, passed_ns: int) -> str:
+    """Return what is wrong with a window if it is shorter than `least` and the curve, or longer."""
+    low, high = (
+        min(limit, peak + int(C * (max(0, each) / NS_PER_S - math.cbrt(peak * B / C)) ** 3))
+        for each in (passed_ns - SLACK_NS, passed_ns + SLACK_NS)
+    )
+    if min(low - 1, least) <= packets <= high + 1:
         return ""
+    return (
+        f"the window is {packets} packets, {passed_ns} ns after the last loss with {peak} packets, "
+        f"expected {low} to {high}"
+    )
+
+
+def _wrong_counter(evidence: Evidence, traffic: TrafficCase, wire: Wire) -> str:
+    """Return what is wrong with the window counter: it ends with the last window that was sent."""
+    counted = evidence.host_counters(traffic.to_host)
+    if isinstance(counted, Missing):
+        return ""
+    facts = wire.facts
     found = counter_key.of_stream(
-        counted.counters, counter_key.PER_IMAGE, wire.facts.session_id, wire.facts.stream_id
+        counted.counters, counter_key.PER_IMAGE, facts.session_id, facts.stream_id
     )
     values = [each.final_value for each in found if each.label.startswith(COUNTER)]
-    if len(values) == 1 and values[0] != last:
-        return f"counter {COUNTER} is {values[0]}, but the last window that was sent is {last}"
-    return ""
+    messages = status_messages(wire.feedback_sent)
+    last, last_ns = int(messages["window_bytes"][-1]), int(messages["time_ns"][-1])
+    if len(values) != 1 or values[0] == last:
+        return ""
+    if withheld(evidence, traffic, wire, SM_LENGTH).overlaps(last_ns, last_ns + 1):
+        return ""
+    return f"counter {COUNTER} is {values[0]}, but the last window that was sent is {last}"
 
 
 def _is_tcp(evidence: Evidence, traffic: TrafficCase) -> bool:
     subject = evidence.subject(traffic.to_host)
     return subject is not None and subject.settings.get(TCP_MODE) == "true"
-
-
-def _off_curve(times_ns: NDArray[np.int64], windows: NDArray[np.int64], mtu: int, most: int) -> str:
-    """Return what is wrong with the first window that is not on the curve after the last loss.
-
-    Before the first loss, the driver continues a curve that begins with the maximum window.
-    """
-    limit = max(1, most // mtu)
-    packets = np.minimum(-(-windows // mtu), limit).tolist()
-    first_ns = int(times_ns[0])
-    peak, loss_ns = limit, first_ns
-    for now_ns, before, after in zip(times_ns[1:].tolist(), packets[:-1], packets[1:], strict=True):
-        losses = [before, *_shrunk(before)]
-        if after < before and after in losses:
-            peak, loss_ns = losses[losses.index(after) - 1], now_ns
-            continue
-        low, high = (
-            min(
-                limit, peak + int(C * (max(0, passed_ns) / NS_PER_S - math.cbrt(peak * B / C)) ** 3)
-            )
-            for passed_ns in (now_ns - loss_ns - SLACK_NS, now_ns - loss_ns + SLACK_NS)
-        )
-        # The first windows may precede the first computation.
-        least = packets[0] if now_ns - first_ns <= SLACK_NS else low - 1
-        if not min(low - 1, least) <= after <= high + 1:
-            return (
-                f"the window is {after} packets, {now_ns - loss_ns} ns after the last loss with "
-                f"{peak} packets, expected {low} to {high}"
-            )
-    return ""
-
-
-def _too_short(windows: NDArray[np.int64], mtu: int, most: int) -> str:
-    packets = -(-windows // mtu)
-    limit = max(1, most // mtu)
-    begin, has_changed = limit - int(B * limit), False
-    for before, after in pairwise(packets.tolist()):
-        is_begin = not has_changed and after == begin
-        has_changed |= after != before
-        if is_begin:
-            continue
-        if after < before and after not in _shrunk(before):
-            return (
-                f"the window shrank from {before} to {after} packets, expected {_shrunk(before)[0]}"
-            )
-    return ""
 
 
 def _shrunk(packets: int) -> list[int]:

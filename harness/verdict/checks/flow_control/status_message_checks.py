@@ -3,6 +3,9 @@
 SM            SM            SM            SM
 |<- 200 ms -->|<- 200 ms -->|             |         at least this often while the image exists,
      consumed: a quarter of the window ---^         and soon after a quarter was consumed
+
+None is due while there is no image, the driver is paused, or it may not send any
+(`feedback_limits`).
 """
 
 import numpy as np
@@ -11,7 +14,7 @@ from numpy.typing import NDArray
 from windtunnel.harness.artifact.records import Records
 from windtunnel.harness.dissect.driver_files import counter_key
 from windtunnel.harness.dissect.frames.flow import positions
-from windtunnel.harness.dissect.frames.frames import Frames
+from windtunnel.harness.dissect.frames.frames import SM_LENGTH, Frames
 from windtunnel.harness.dissect.frames.layout import FLAG_END_OF_STREAM
 from windtunnel.harness.dissect.frames.observed_flows import END_OF_TIME_NS
 from windtunnel.harness.scenario.resolved.case import TrafficCase
@@ -25,6 +28,8 @@ from windtunnel.harness.verdict.core.finding import (
     present,
 )
 from windtunnel.harness.verdict.core.wire import Wire, status_messages
+from windtunnel.harness.verdict.views.feedback_limits import withheld
+from windtunnel.harness.verdict.views.images import without_image
 from windtunnel.harness.verdict.views.pauses import Pauses, pauses_of
 from windtunnel.harness.verdict.views.series import (
     Series,
@@ -59,19 +64,34 @@ def status_messages_on_time(evidence: Evidence, traffic: TrafficCase) -> Finding
         text = f"{traffic.to_host} sent no status message"
         return failed(ON_TIME, text, traffic.id, evidence=(capture,))
     until_ns = _read_until_ns(wire, subscriber.ended_ns)
-    silence = _silence(messages["time_ns"].astype(np.int64), until_ns, pauses)
-    if silence is not None:
-        return failed(ON_TIME, silence, traffic.id, evidence=(capture,))
-    unacknowledged = _unacknowledged(wire, messages, consumed, until_ns, pauses)
-    if unacknowledged is not None:
-        position, text = unacknowledged
-        where = (capture, samples)
+    late = _late(wire, messages, consumed, until_ns, pauses)
+    if late is not None:
+        # What was withheld is due again after the next timeout.
+        limited = withheld(evidence, traffic, wire, SM_LENGTH)
+        pauses = pauses.with_ranges(limited, more_ns=TIMEOUT_NS)
+        pauses = pauses.with_ranges(without_image(evidence, traffic, wire.facts.session_id))
+        late = _late(wire, messages, consumed, until_ns, pauses)
+    if late is not None:
+        position, text = late
+        where = (capture,) if position is None else (capture, samples)
         return failed(ON_TIME, text, traffic.id, evidence=where, position=position)
     frequent = _too_frequent(messages)
     if frequent:
         return failed(ON_TIME, frequent, traffic.id, evidence=(capture,))
     text = f"{len(messages)} status messages, each sent on time"
     return passed(ON_TIME, text, traffic.id, evidence=(capture, samples))
+
+
+def _late(
+    wire: Wire, messages: Frames, consumed: Series, until_ns: int, pauses: Pauses
+) -> tuple[int | None, str] | None:
+    """Return the position that was acknowledged too late, if any, and a description of what is
+    late, or None.
+    """
+    silence = _silence(messages["time_ns"].astype(np.int64), until_ns, pauses)
+    if silence is not None:
+        return None, silence
+    return _unacknowledged(wire, messages, consumed, until_ns, pauses)
 
 
 def _read_until_ns(wire: Wire, ended_ns: int) -> int:

@@ -32,11 +32,15 @@ from windtunnel.harness.verdict.core.finding import Finding, failed, passed, pre
 from windtunnel.harness.verdict.core.virtual import is_virtual
 from windtunnel.harness.verdict.core.wire import Wire
 from windtunnel.harness.verdict.statistics.binomial import interval
+from windtunnel.harness.verdict.views.feedback_limits import withheld
 from windtunnel.harness.verdict.views.first_gaps import first_gaps
 from windtunnel.harness.verdict.views.pauses import Pauses, pauses_of
 from windtunnel.harness.verdict.views.series import highest_by
 
 IN_TIME = "naks_in_time"
+
+NAK_LENGTH = 28
+"""Length of a NAK frame."""
 
 SLACK_NS = 500_000
 """Time that a driver needs to find a gap, and to pass its NAK on. A simulated turn takes 0.1 ms,
@@ -87,6 +91,9 @@ def naks_in_time(evidence: Evidence, traffic: TrafficCase) -> Finding:
         gaps, problem = _all_gaps(wire, start, delays, pauses)
     else:
         gaps, problem = _first_gaps(wire, start, delays, pauses)
+        if problem:
+            limits = withheld(evidence, traffic, wire, NAK_LENGTH, is_nak=True)
+            gaps, problem = _first_gaps(wire, start, delays, pauses, limits)
     if not problem and delays.is_random:
         problem = _too_early_for_a_group(gaps)
     facts = {"gaps": len(gaps)}
@@ -114,15 +121,20 @@ def _last_ns(wire: Wire) -> int:
 
 
 def _first_gaps(
-    wire: Wire, start: int, delays: _Delays, pauses: Pauses
+    wire: Wire, start: int, delays: _Delays, pauses: Pauses, limits: Pauses | None = None
 ) -> tuple[NDArray[np.int64], str]:
-    """Return the delay of the first NAK of each period of the first gap, and what is wrong."""
+    """Return the delay of the first NAK of each period of the first gap, and what is wrong.
+
+    `limits` are the times at which NAKs may have been withheld. It is unknown when a receiver
+    repeats the NAKs for a gap after that.
+    """
     naks = wire.naks(wire.feedback_sent)
     starts, ends = wire.nak_ranges(naks)
     times_ns = naks["time_ns"].astype(np.int64)
     gaps = first_gaps(wire, start, _last_ns(wire))
     waits: list[int] = []
     counts: dict[int, int] = {}
+    limited: set[int] = set()
     rows = zip(gaps.starts, gaps.ends, gaps.since_ns, gaps.until_ns, strict=True)
     for begin, end, since_ns, until_ns in (tuple(map(int, each)) for each in rows):
         own = times_ns[(starts == begin) & (ends == end)]
@@ -137,10 +149,13 @@ def _first_gaps(
         for nak_ns in (*own.tolist(), _UNKNOWN_NS):
             due_ns = int(pauses.due_ns(np.array([before_ns]), delay_ns + SLACK_NS)[0])
             if min(nak_ns, until_ns) > due_ns:
+                if limits is not None and limits.overlaps(before_ns, due_ns):
+                    limited.add(begin)
+                    break
                 number = counts.get(begin, 0) + 1
                 text = f"NAK {number} for position {begin} was not sent until {due_ns - before_ns}"
                 return np.array(waits), f"{text} ns after {_what(number)}, while the gap remained"
-            if nak_ns == _UNKNOWN_NS or counts.get(begin, 0) >= NAKS_MAX:
+            if nak_ns == _UNKNOWN_NS or counts.get(begin, 0) >= NAKS_MAX or begin in limited:
                 break
             counts[begin] = counts.get(begin, 0) + 1
             doublings = min(counts[begin] // NAKS_PER_BACKOFF, BACKOFFS_MAX)

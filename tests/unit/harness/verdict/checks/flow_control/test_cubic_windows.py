@@ -25,11 +25,17 @@ def messages_of(run):
     return [each for each in run.packets["b"] if each.kind == "SM"]
 
 
-def grown(run, *losses, limit=LIMIT):
-    """The windows of a sound driver, if losses shrink those of the messages with these numbers."""
+def grown(run, *losses, limit=LIMIT, joined=0):
+    """The windows of a sound driver, if losses shrink those of the messages with these numbers.
+    The message `joined` is the first one of another image.
+    """
     peak, since_ns, found = limit, None, []
     for number, each in enumerate(messages_of(run)):
         since_ns = each.time_ns if since_ns is None else since_ns
+        if number == joined:
+            peak, since_ns = limit, each.time_ns
+            found.append(10)
+            continue
         if number in losses:
             peak, since_ns = found[-1], each.time_ns
             found.append(max(1, peak * 8 // 10))
@@ -39,7 +45,7 @@ def grown(run, *losses, limit=LIMIT):
     return [10, *found[1:]]
 
 
-def finding_of(run, packets, receive="|cc=cubic", fidelity="sim"):
+def finding_of(run, packets, receive="|cc=cubic", fidelity="sim", rejoins=False):
     """Check a run whose status messages have these windows, in packets, and then the last one."""
     for number, each in enumerate(messages_of(run)):
         window = int(packets[min(number, len(packets) - 1)] * MTU)
@@ -47,7 +53,8 @@ def finding_of(run, packets, receive="|cc=cubic", fidelity="sim"):
         struct.pack_into("<i", payload, WINDOW_AT, window)
         each.payload = bytes(payload)
     run.case = run.case.model_copy(update={"fidelity": fidelity})
-    traffic = run.traffic.model_copy(update={"receive": run.traffic.receive + receive})
+    changed = {"receive": run.traffic.receive + receive, "rejoins": rejoins}
+    traffic = run.traffic.model_copy(update=changed)
     return cubic_windows_shrink(Evidence(run.write()), traffic)
 
 
@@ -67,8 +74,8 @@ def test_the_curve_before_the_first_loss_may_begin_below_the_first_window(tmp_pa
 
 def test_a_later_window_is_not_the_begin_of_the_curve(tmp_path):
     run = make_run(tmp_path)
-    finding = finding_of(run, [10, 10, 11, 10, 9], f"|rcv-wnd={11 * MTU}|cc=cubic")
-    assert finding.text == "the window shrank from 11 to 10 packets, expected 8"
+    finding = finding_of(run, [10, 9, 10, 9], f"|rcv-wnd={11 * MTU}|cc=cubic")
+    assert finding.text == "the window shrank from 10 to 9 packets, expected 8"
 
 
 def test_the_maximum_window_is_that_of_the_driver_and_not_half_of_a_long_term(
@@ -84,6 +91,15 @@ def test_on_real_time_the_maximum_window_may_be_another_one(tmp_path):
     run = make_run(tmp_path)
     assert finding_of(run, [7, 9], fidelity="netns").outcome is Outcome.PASS
     assert finding_of(run, [11, 12], fidelity="netns").outcome is Outcome.FAIL
+
+
+@pytest.mark.parametrize(("rejoins", "outcome"), [(True, Outcome.PASS), (False, Outcome.FAIL)])
+def test_a_new_image_begins_with_the_first_window(tmp_path, rejoins, outcome):
+    run = make_run(tmp_path)
+    finding = finding_of(run, grown(run, 20, joined=10), rejoins=rejoins)
+    assert finding.outcome is outcome
+    if outcome is Outcome.FAIL:
+        assert "to 10 packets, expected " in finding.text
 
 
 def test_two_losses_between_status_messages_are_a_pass(tmp_path):

@@ -86,6 +86,15 @@ def test_silence_is_reported(run, pause_ms, outcome):
         assert f"beginning {after_ms} ms after the first one" in finding.text
 
 
+def test_a_subscriber_that_never_had_an_image_is_not_judged(run):
+    run.packets["b"] = [each for each in run.packets["b"] if each.kind != "SM"]
+    assert on_time(run).outcome is FAIL
+    run.samples["b"] = [each for each in run.samples["b"] if each[1] != "sub-pos"]
+    assert judged(status_messages_on_time, Evidence(run.write()), run.traffic).outcome is (
+        Outcome.INCONCLUSIVE
+    )
+
+
 def test_silence_after_the_end_was_signalled_is_no_fault(run):
     end = max(each.time_ns for each in run.packets["b"] if each.kind == "HEARTBEAT")
     wait(run, end, 5000 * STEP_NS)
