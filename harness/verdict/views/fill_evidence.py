@@ -102,7 +102,7 @@ def due_ns(wire: Wire, start: int, rule: FillRule, begins: NDArray[np.int64]) ->
 
     Of datagrams that a receiver may have read in one turn, only the first one counts.
     """
-    times_ns, ends = _accepted(wire, start)
+    times_ns, ends = accepted_ends(wire, start)
     is_later = ends > np.maximum.accumulate(np.append(start, ends))[:-1]
     times_ns, ends = times_ns[is_later], ends[is_later]
     last_ns, kept = -TURN_NS, np.zeros(len(times_ns), dtype=np.bool_)
@@ -118,7 +118,7 @@ def due_ns(wire: Wire, start: int, rule: FillRule, begins: NDArray[np.int64]) ->
     return np.maximum.accumulate(found)
 
 
-def _accepted(wire: Wire, start: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def accepted_ends(wire: Wire, start: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the times and the ends of the frames and heartbeats that the receiver certainly
     accepted, in chronological order.
     """

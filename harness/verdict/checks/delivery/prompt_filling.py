@@ -1,10 +1,12 @@
 """Check that the gaps of an unreliable stream are filled at once.
 
-    arrived   |####|    gap    |####|            t0: a frame beyond the gap shows it
+    accepted  |####|    gap    |####|            t0: a frame beyond the gap shows it
     rcv-pos        ^ - - - - - ^ t1              t1 - t0: at most a few duty cycles
 
-No NAKs are sent, so there is nothing to wait for. An image that waits for evidence fills a gap
-when it is complete, which is compared in a simulation; `pad_only_where_lost` judges that it waits.
+A frame that the receiver may have rejected shows nothing: the last datagram of a term may end
+beyond the window. No NAKs are sent, so there is nothing to wait for. An image that waits for
+evidence fills a gap when it is complete, which is compared in a simulation; `pad_only_where_lost`
+judges that it waits.
 """
 
 import numpy as np
@@ -18,9 +20,9 @@ from windtunnel.harness.verdict.core.finding import Finding, failed, passed, pre
 from windtunnel.harness.verdict.core.outcome import Outcome
 from windtunnel.harness.verdict.core.virtual import is_virtual
 from windtunnel.harness.verdict.views.coverage import filled_gaps
-from windtunnel.harness.verdict.views.fill_evidence import due_ns, fill_rule
+from windtunnel.harness.verdict.views.fill_evidence import accepted_ends, due_ns, fill_rule
 from windtunnel.harness.verdict.views.pauses import pauses_of
-from windtunnel.harness.verdict.views.series import highest_by, stream_series
+from windtunnel.harness.verdict.views.series import stream_series
 
 PROMPT = "gap_fills_prompt"
 
@@ -52,7 +54,8 @@ def gap_fills_prompt(evidence: Evidence, traffic: TrafficCase) -> Finding:
     pauses = present(pauses_of(evidence, traffic.to_host))
     starts, spans, read_ns = filled_gaps(frames, planned)
     ends = starts + spans
-    times_ns, tops = highest_by(wire)
+    times_ns, tops = accepted_ends(wire, planned.log.start_position)
+    tops = np.maximum.accumulate(tops)
     shown_ns = np.append(times_ns, END_OF_TIME_NS)[np.searchsorted(tops, ends)]
     passed_ns = np.append(series.times_ns, 0)[np.searchsorted(series.values, ends)]
     limit_ns = VIRTUAL_LIMIT_NS if is_virtual(evidence.case) else LIMIT_NS

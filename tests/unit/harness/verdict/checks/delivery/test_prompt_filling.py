@@ -3,10 +3,12 @@
 import pytest
 
 from tests.unit.harness.verdict.judged import judged
-from tests.unit.harness.verdict.synthetic_run import STEP_NS, make_run
+from tests.unit.harness.verdict.synthetic_run import STEP_NS, TERM_LENGTH, make_run
 from windtunnel.harness.verdict.checks.delivery.prompt_filling import gap_fills_prompt
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.outcome import Outcome
+
+MS = 1_000_000
 
 
 def finding_of(run, fidelity="netns", late_ns=0):
@@ -35,6 +37,24 @@ def test_late_fills_are_reported(tmp_path, fidelity, late_ns, outcome):
     assert ("after it could be detected" in finding.text) == (outcome is Outcome.FAIL)
 
 
+@pytest.mark.parametrize(
+    ("is_acknowledged", "outcome"), [(True, Outcome.FAIL), (False, Outcome.PASS)]
+)
+def test_a_frame_that_may_have_been_rejected_shows_no_gap(tmp_path, is_acknowledged, outcome):
+    run = make_run(tmp_path, reliable=False)
+    run.case = run.case.model_copy(update={"fidelity": "sim"})
+    unseen = range(TERM_LENGTH, TERM_LENGTH + 30_000)
+    run.samples["b"] = [
+        (time_ns, name, value)
+        for time_ns, name, value in run.samples["b"]
+        if name != "rcv-pos" or value not in unseen
+    ]
+    if not is_acknowledged:
+        run.packets["b"] = [each for each in run.packets["b"] if each.kind != "SM"]
+    finding = gap_fills_prompt(Evidence(run.write()), run.traffic)
+    assert finding.outcome is outcome, finding.text
+
+
 def test_reliable_streams_are_not_judged(tmp_path):
     finding = finding_of(make_run(tmp_path))
     assert finding.outcome is Outcome.INCONCLUSIVE
@@ -48,7 +68,6 @@ def test_missing_samples_are_inconclusive(tmp_path):
     assert judged(gap_fills_prompt, Evidence(folder), run.traffic).outcome is Outcome.INCONCLUSIVE
 
 
-MS = 1_000_000
 ON_EVIDENCE = "|windtunnel.gap-fill-datagrams=2|windtunnel.gap-fill-delay="
 
 
