@@ -58,6 +58,10 @@ class Pauses:
         longer = ((start_ns, end_ns + more_ns) for start_ns, end_ns in other._each())
         return disjoint([*self._each(), *longer])
 
+    def with_backlogs(self) -> "Pauses":
+        """Return the pauses, each twice as long: a driver handles what has arrived in order."""
+        return disjoint((start_ns, 2 * end_ns - start_ns) for start_ns, end_ns in self._each())
+
     def _each(self) -> list[tuple[int, int]]:
         return list(zip(self.starts_ns.tolist(), self.ends_ns.tolist(), strict=True))
 

@@ -31,6 +31,7 @@ from windtunnel.harness.verdict.core.finding import Finding, failed, finding_of,
 from windtunnel.harness.verdict.core.outcome import Outcome
 from windtunnel.harness.verdict.core.virtual import is_virtual
 from windtunnel.harness.verdict.core.wire import Wire
+from windtunnel.harness.verdict.views.pauses import Pauses, pauses_of
 from windtunnel.harness.verdict.views.series import known_at
 
 WHOLE = "naks_answered_whole"
@@ -78,13 +79,14 @@ def naks_answered_whole(evidence: Evidence, traffic: TrafficCase) -> Finding:
 
     A sender of many ranges may divide it, and does not repeat what it sent recently.
     """
-    wire = present(evidence.wire(traffic))
+    wire, pauses = present(evidence.wire(traffic), pauses_of(evidence, traffic.from_host))
+    pauses = pauses.with_backlogs()
     short_sends = system_value(evidence, traffic.from_host, counter_key.SHORT_SENDS)
     where = (evidence.name_of(evidence.folder.capture(traffic.from_host)),)
     found = retransmits_of(wire)
     is_full = bool(short_sends or socket_drops(evidence, traffic.from_host))
     if is_virtual(evidence.case) and not is_full and has_single_responses(evidence, traffic):
-        ignored = _unanswered(wire, found)
+        ignored = _unanswered(wire, found, pauses)
         if ignored is not None:
             text = f"a NAK for position {ignored} was not answered, and is not for a part of the "
             text += "last response"
@@ -92,7 +94,9 @@ def naks_answered_whole(evidence: Evidence, traffic: TrafficCase) -> Finding:
     ends = found.ends
     if has_ranges(evidence, traffic):
         linger = linger_times(evidence, traffic)
-        late = unanswered(wire, linger) if is_virtual(evidence.case) and not is_full else None
+        late = None
+        if is_virtual(evidence.case) and not is_full:
+            late = unanswered(wire, linger, pauses)
         if late is not None:
             text = f"a NAK for position {late} was not answered within {ANSWER_OF_RANGES_NS} ns"
             return failed(WHOLE, text, traffic.id, evidence=where, position=late)
@@ -121,7 +125,7 @@ def has_single_responses(evidence: Evidence, traffic: TrafficCase) -> bool:
     return not is_group and not has_ranges(evidence, traffic) and not traffic.rejoins
 
 
-def _unanswered(wire: Wire, found: Retransmits) -> int | None:
+def _unanswered(wire: Wire, found: Retransmits, pauses: Pauses) -> int | None:
     """Return the position of the first NAK that its sender had to answer and did not, or None.
 
     It may ignore a NAK for a part of its last response, and for data that it did not send in the
@@ -131,24 +135,30 @@ def _unanswered(wire: Wire, found: Retransmits) -> int | None:
     begins, times_ns = wire.nak_positions(naks), naks["time_ns"].astype(np.int64)
     frames_ns = wire.sent.frames["time_ns"].astype(np.int64)
     tops = np.maximum.accumulate(wire.sent.ends) if len(frames_ns) else frames_ns
+    # A paused driver looks at a NAK after the pause.
+    by_ns = pauses.due_ns(times_ns, ANSWER_NS)
+    looked_ns = np.where(by_ns == times_ns + ANSWER_NS, times_ns, by_ns)
     sent = known_at(frames_ns, tops, times_ns - ANSWER_NS, 0)
-    sent_later = known_at(frames_ns, tops, times_ns + ANSWER_NS, 0)
+    sent_later = known_at(frames_ns, tops, by_ns, 0)
     known = np.isin(begins, wire.sent.starts) & (begins < sent)
     known &= (begins >= sent_later - wire.facts.term_length // 2) & (naks["nak_length"] > 0)
-    known &= times_ns + ANSWER_NS < int(frames_ns.max(initial=0))
+    known &= by_ns < int(frames_ns.max(initial=0))
     asked = begins + naks["nak_length"].astype(np.int64)
     order = np.argsort(found.times_ns, kind="stable")
     answers_ns, starts, ends = found.times_ns[order], found.starts[order], found.ends[order]
-    for begin, time_ns in zip(begins[known].tolist(), times_ns[known].tolist(), strict=True):
-        near = np.abs(answers_ns - time_ns) <= ANSWER_NS
+    columns = (begins, times_ns, looked_ns, by_ns)
+    for begin, time_ns, look_ns, due_ns in zip(
+        *(each[known].tolist() for each in columns), strict=True
+    ):
+        near = (answers_ns >= time_ns - ANSWER_NS) & (answers_ns <= due_ns)
         if (near & (starts <= begin) & (begin < ends)).any():
             continue
-        last = int(np.searchsorted(answers_ns, time_ns)) - 1
+        last = int(np.searchsorted(answers_ns, look_ns)) - 1
         if last < 0:
             return int(begin)
-        same = (begins == starts[last]) & (times_ns <= time_ns)
+        same = (begins == starts[last]) & (times_ns <= look_ns)
         end = max(int(ends[last]), int(asked[same].max(initial=0)))
-        recent = time_ns - int(answers_ns[last]) <= LINGER_MAX_NS
+        recent = look_ns - int(answers_ns[last]) <= LINGER_MAX_NS
         if not (recent and starts[last] <= begin < end):
             return int(begin)
     return None

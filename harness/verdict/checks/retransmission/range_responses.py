@@ -25,6 +25,7 @@ from windtunnel.harness.verdict.checks.retransmission.linger_times import (
 )
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.wire import Wire
+from windtunnel.harness.verdict.views.pauses import Pauses
 from windtunnel.harness.verdict.views.series import known_at
 
 SETTING = "WINDTUNNEL_RETRANSMIT_RANGES"
@@ -93,7 +94,7 @@ def covered_ends(found: Retransmits) -> NDArray[np.int64]:
     return ends
 
 
-def unanswered(wire: Wire, linger: LingerTimes) -> int | None:
+def unanswered(wire: Wire, linger: LingerTimes, pauses: Pauses) -> int | None:
     """Return the position of the first NAK whose first frame was not retransmitted in time, or
     None. A frame that was retransmitted within the linger time need not be sent again.
     """
@@ -105,16 +106,18 @@ def unanswered(wire: Wire, linger: LingerTimes) -> int | None:
     last_ns = int(sent_ns.max(initial=0))
     tops = np.maximum.accumulate(wire.sent.ends)
     frames_ns = wire.sent.frames["time_ns"].astype(np.int64)
-    top = known_at(frames_ns, tops, times_ns + ANSWER_OF_RANGES_NS, 0)
-    is_old = begins < top - wire.facts.term_length // 2
-    for begin, time_ns in zip(begins[~is_old].tolist(), times_ns[~is_old].tolist(), strict=True):
+    by_ns = pauses.due_ns(times_ns, ANSWER_OF_RANGES_NS)
+    top = known_at(frames_ns, tops, by_ns, 0)
+    is_recent = begins >= top - wire.facts.term_length // 2
+    columns = (begins, times_ns, by_ns)
+    for begin, time_ns, due_ns in zip(*(each[is_recent].tolist() for each in columns), strict=True):
         low, high = np.searchsorted(starts, [begin, begin + 1])
         own_ns = sent_ns[low:high]
-        if len(own_ns) == 0 or own_ns[0] > time_ns or time_ns + ANSWER_OF_RANGES_NS > last_ns:
+        if len(own_ns) == 0 or own_ns[0] > time_ns or due_ns > last_ns:
             continue
         again_ns = own_ns[1:]
         near = again_ns >= time_ns - linger.at_ns(time_ns)
-        near &= again_ns <= time_ns + ANSWER_OF_RANGES_NS
+        near &= again_ns <= due_ns
         if not near.any():
             return int(begin)
     return None

@@ -8,6 +8,7 @@ import pytest
 from tests.unit.harness.verdict.judged import judged
 from tests.unit.harness.verdict.synthetic_group import join, write
 from tests.unit.harness.verdict.synthetic_run import PORT, STEP_NS, SyntheticRun, make_run, nak
+from tests.unit.harness.verdict.views.test_pauses import happen, pause
 from windtunnel.harness.verdict.checks.retransmission.nak_response import (
     max_retransmit_bytes,
     naks_answered_whole,
@@ -100,6 +101,20 @@ def test_on_virtual_time_a_nak_without_an_answer_is_reported(run, fidelity, shor
     if outcome is Outcome.FAIL:
         assert finding.position == position(asked)
         assert "was not answered" in finding.text
+
+
+@pytest.mark.parametrize(
+    ("paused_ns", "outcome"), [(STEP_NS, Outcome.PASS), (STEP_NS // 2 - 1, Outcome.FAIL)]
+)
+def test_a_paused_driver_answers_a_nak_after_the_pause(run, paused_ns, outcome):
+    run.case = run.case.model_copy(update={"fidelity": "sim"})
+    asked, again = first_answer(run)
+    again.time_ns = asked.time_ns + 2 * STEP_NS
+    run.packets["a"].sort(key=lambda each: each.time_ns)
+    assert whole(run).outcome is Outcome.FAIL
+    paused = pause(asked.time_ns - 10, asked.time_ns - 10 + paused_ns, host="a")
+    finding = naks_answered_whole(happen(run, paused), run.traffic)
+    assert finding.outcome is outcome, finding.text
 
 
 @pytest.mark.parametrize(("behind", "outcome"), [(0, Outcome.FAIL), (32, Outcome.PASS)])

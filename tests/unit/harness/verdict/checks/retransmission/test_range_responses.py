@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tests.unit.harness.verdict.synthetic_run import STEP_NS, Packet, SyntheticRun, make_run, nak
+from tests.unit.harness.verdict.views.test_pauses import happen, pause
 from windtunnel.harness.artifact.run.manifest import SubjectFacts
 from windtunnel.harness.verdict.checks.retransmission import range_responses
 from windtunnel.harness.verdict.checks.retransmission.linger_times import SETTING as LINGER_SETTING
@@ -252,6 +253,17 @@ def test_in_a_simulation_an_answer_has_a_time(run, fidelity, after_ns, outcome):
     if outcome is FAIL:
         position = int(run.log.frames["position"][FIRST])
         assert finding.text == f"a NAK for position {position} was not answered within 5000000 ns"
+
+
+@pytest.mark.parametrize(("paused_ns", "outcome"), [(9, PASS), (8, FAIL)])
+def test_a_paused_driver_answers_later(run, paused_ns, outcome):
+    run.case = run.case.model_copy(update={"fidelity": "sim"})
+    add_nak(run, 0, 2)
+    resend(run, 0, 1, after_ns=ANSWER_OF_RANGES_NS + 19)
+    began_ns = sent_at(run, FIRST + 8).time_ns + 5
+    paused = pause(began_ns, began_ns + paused_ns, host="a")
+    finding = naks_answered_whole(happen(run, paused), run.traffic)
+    assert finding.outcome is outcome, finding.text
 
 
 def test_in_a_simulation_a_recent_retransmit_is_an_answer(run):
