@@ -4,12 +4,15 @@
     SM of c        |   |   |   |   |   |   |   |      receiver is no longer a destination
     mdc-num-dest   1 2 ......................1
 
+A receiver without an image requests SETUPs with status messages, which make it a destination, too.
 Compared in a simulation: only there, nothing but the driver can be late.
 """
 
 import numpy as np
 
+from windtunnel.harness.artifact.middlebox.frame_class import SM
 from windtunnel.harness.dissect.driver_files import counter_key
+from windtunnel.harness.dissect.frames.frames import Frames
 from windtunnel.harness.scenario.schema.channel import Channel
 from windtunnel.harness.verdict.core.evidence_contents import HostCounters
 from windtunnel.harness.verdict.core.wire import Wire, status_messages
@@ -18,15 +21,15 @@ DYNAMIC = "dynamic"
 TIMEOUT_NS = 5_000_000_000
 """Time after which a silent receiver is no longer a destination. Source: Aeron 1.53."""
 TOLERANCE_NS = 500_000_000
-"""Ours and the real C driver remove a receiver 20 ms after its timeout. Before a receiver knows the
-session, its status messages are not among the stream's.
-"""
+"""Ours and the real C driver remove a receiver 20 ms after its timeout."""
 
 
-def wrong_destinations(wire: Wire, counted: HostCounters, channel: Channel) -> str:
+def wrong_destinations(
+    wire: Wire, captured: Frames, counted: HostCounters, channel: Channel
+) -> str:
     """Return what is wrong with the counter of a publication's destinations at some time, or "".
 
-    Only compared if the host has one such counter.
+    Only compared if the host has one such counter. `captured` are all frames at its host.
     """
     counters = [each for each in counted.counters if each.type_id == counter_key.DESTINATIONS]
     if channel.control_mode != DYNAMIC or len(counters) != 1:
@@ -35,13 +38,12 @@ def wrong_destinations(wire: Wire, counted: HostCounters, channel: Channel) -> s
     samples = counted.samples_of(counters[0])
     if len(messages) == 0 or len(samples) == 0:
         return ""
-    names = ("source_high", "source_low", "source_port")
-    addresses = np.stack([messages[each].astype(np.int64) for each in names], axis=1)
-    _, rows = np.unique(addresses, axis=0, return_inverse=True)
-    times_ns, row = messages["time_ns"].astype(np.int64), rows.reshape(-1)
+    times_ns = messages["time_ns"].astype(np.int64)
     changed_ns, values = samples["time_ns"].astype(np.int64), samples["value"].astype(np.int64)
-    surely = _Spans(times_ns, row, TOLERANCE_NS, TIMEOUT_NS - TOLERANCE_NS)
-    perhaps = _Spans(times_ns, row, -TOLERANCE_NS, TIMEOUT_NS + TOLERANCE_NS)
+    port = channel.control[1] if channel.control else 0
+    requests = captured[(captured["frame_type"] == SM) & (captured["destination_port"] == port)]
+    surely = _Spans(messages, TOLERANCE_NS, TIMEOUT_NS - TOLERANCE_NS)
+    perhaps = _Spans(requests, -TOLERANCE_NS, TIMEOUT_NS + TOLERANCE_NS)
     at_ns = np.unique(np.concatenate((changed_ns, surely.changed_ns, perhaps.changed_ns)))
     at_ns = at_ns[(at_ns >= changed_ns[0]) & (at_ns < times_ns.max())]
     value = values[np.searchsorted(changed_ns, at_ns, side="right") - 1]
@@ -62,7 +64,11 @@ class _Spans:
     its status messages.
     """
 
-    def __init__(self, times_ns: np.ndarray, row: np.ndarray, begin_ns: int, end_ns: int) -> None:
+    def __init__(self, messages: Frames, begin_ns: int, end_ns: int) -> None:
+        names = ("source_high", "source_low", "source_port")
+        addresses = np.stack([messages[each].astype(np.int64) for each in names], axis=1)
+        _, rows = np.unique(addresses, axis=0, return_inverse=True)
+        times_ns, row = messages["time_ns"].astype(np.int64), rows.reshape(-1)
         order = np.lexsort((times_ns, row))
         times_ns, row = times_ns[order], row[order]
         is_apart = (np.diff(row) != 0) | (np.diff(times_ns) > end_ns - begin_ns)

@@ -25,11 +25,18 @@ def group_receivers_counted(evidence: Evidence, traffic: TrafficCase) -> Finding
     """The highest value of fc-receivers is the number of receivers that limit the sender, and
     mdc-num-dest counts those that have sent status messages within 5 s, in a simulation.
     """
-    wire, counted = present(evidence.wire(traffic), evidence.host_counters(traffic.from_host))
+    wire, counted, capture, case = present(
+        evidence.wire(traffic),
+        evidence.host_counters(traffic.from_host),
+        evidence.capture(traffic.from_host),
+        evidence.case,
+    )
     files = evidence.folder.host(traffic.from_host)
     where = (evidence.name_of(files.counters), evidence.name_of(files.counter_samples))
     channel = parse_channel(traffic.channel)
-    problem = wrong_destinations(wire, counted, channel) if is_virtual(evidence.case) else ""
+    problem = ""
+    if is_virtual(case):
+        problem = wrong_destinations(wire, capture.frames, counted, channel)
     if problem:
         return failed(COUNTED, problem, traffic.id, evidence=where)
     control = channel.flow_control

@@ -29,18 +29,29 @@ def finding_of(last_seconds, values, channel=DYNAMIC, counters=1):
     return compare(rows, [(at * S // 10, value) for at, value in values], channel, counters)
 
 
-def compare(messages, values, channel=DYNAMIC, counters=1):
-    """Check status messages, as (time in ns, address), with a counter's (time in ns, value)."""
-    frames = np.zeros(len(messages), FRAME)
-    frames["time_ns"], frames["source_low"] = np.array(sorted(messages)).T
-    frames["frame_type"] = SM
+def compare(messages, values, channel=DYNAMIC, counters=1, requests=(), port=24324):
+    """Check status messages, as (time in ns, address), with a counter's (time in ns, value).
+
+    `requests` are those of receivers without an image, which are sent to a port.
+    """
+    frames = frames_of(messages)
+    others = frames_of(requests)
+    frames["destination_port"], others["destination_port"] = 24324, port
     samples = np.array(values, dtype=[("time_ns", "<i8"), ("value", "<i8")])
     counted = SimpleNamespace(
         counters=[SimpleNamespace(type_id=counter_key.DESTINATIONS)] * counters,
         samples_of=lambda counter: samples,
     )
     wire = SimpleNamespace(feedback_arrived_from_all=frames)
-    return wrong_destinations(wire, counted, parse_channel(channel))
+    captured = np.concatenate([frames, others])
+    return wrong_destinations(wire, captured, counted, parse_channel(channel))
+
+
+def frames_of(messages):
+    frames = np.zeros(len(messages), FRAME)
+    frames["time_ns"], frames["source_low"] = np.array(sorted(messages)).reshape(-1, 2).T
+    frames["frame_type"] = SM
+    return frames
 
 
 @pytest.mark.parametrize(
@@ -68,6 +79,16 @@ def test_receivers_of_the_last_five_seconds_are_a_pass(last_seconds, values):
 )
 def test_another_number_is_reported(last_seconds, values, text):
     assert finding_of(last_seconds, values).startswith(text)
+
+
+@pytest.mark.parametrize(
+    ("request_s", "port", "is_wrong"), [(0, 24324, False), (0, 24325, True), (6, 24324, True)]
+)
+def test_a_receiver_that_requests_a_setup_is_a_destination(request_s, port, is_wrong):
+    messages = [(at * S // 5, 0) for at in range(50)]
+    values = [(-S // 10, 0), (0, 2), (5 * S, 1)]
+    found = compare(messages, values, requests=[(request_s * S, 1)], port=port)
+    assert bool(found) is is_wrong
 
 
 def test_other_channels_and_several_counters_are_not_compared():
