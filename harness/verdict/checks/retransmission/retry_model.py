@@ -128,7 +128,7 @@ def timeouts(
     It measures the first repair, and each repair of the first byte of a NAK that was not repeated.
     In a group, other receivers' NAKs make some of them unknown. There, the limit is three times the
     longest repair of all: the first deviation is half of the first time, and no later error is
-    longer than the longest one.
+    longer than the longest one. The minimum of the margin may be longer.
     """
     repairs: list[tuple[int, int, bool]] = []
     for place, came_ns, naks in zip(lost.places.tolist(), lost.came_ns.tolist(), own, strict=True):
@@ -152,7 +152,8 @@ def timeouts(
         timeouts_ns.append(int((smoothed_ns + margin_ns) * tolerance))
         times_ns.append(came_ns)
     if is_group:
-        timeouts_ns[1:] = [int(3 * longest_ns)] * len(times_ns)
+        most_ns = max(3 * longest_ns, longest_ns + DEVIATION_NS_MIN)
+        timeouts_ns[1:] = [int(most_ns)] * len(times_ns)
     return times_ns, timeouts_ns
 
 

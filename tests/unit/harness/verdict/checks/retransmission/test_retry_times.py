@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from tests.naive import smoothed_time
+from windtunnel.harness.verdict.checks.retransmission import retry_model
 from windtunnel.harness.verdict.checks.retransmission.all_gaps import INITIAL_REPAIR_NS
 from windtunnel.harness.verdict.checks.retransmission.retry_model import GAPS_MAX, Lost
 from windtunnel.harness.verdict.checks.retransmission.retry_times import early_retry, late_retry
@@ -64,6 +65,14 @@ def test_a_retry_within_three_repair_times_is_a_pass(retry):
     gaps = {(0, 32): 10, (64, 96): 60}
     naks = [(0, 0, 32), (1, 64, 96), (retry, 64, 96)]
     assert (check_late(gaps, naks) == "") == (retry <= 31)
+
+
+@pytest.mark.parametrize("retry", [61, 62])
+def test_a_group_also_has_the_minimum_margin(monkeypatch, retry):
+    monkeypatch.setattr(retry_model, "DEVIATION_NS_MIN", 50 * MS)
+    gaps = {(0, 32): 10, (64, 96): 900}
+    naks = [(0, 0, 32), (1, 64, 96), *((at, 64, 96) for at in range(retry, 900, 60))]
+    assert (check_late(gaps, naks) == "") == (retry <= 61)
 
 
 def test_a_retry_that_is_late_is_reported():
