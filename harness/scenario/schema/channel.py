@@ -110,6 +110,11 @@ class Channel:
         return self._address("control") if "control" in self.parameters else None
 
     @property
+    def is_cubic(self) -> bool:
+        """Return whether images have CUBIC congestion control."""
+        return self.parameters.get("cc") == "cubic"
+
+    @property
     def is_group(self) -> bool:
         """Return whether the channel can reach several destinations, by multicast or MDC."""
         return self.is_multicast or self.control_mode in ("dynamic", "manual")

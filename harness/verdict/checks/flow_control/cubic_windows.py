@@ -43,7 +43,6 @@ from windtunnel.harness.verdict.views.sessions import is_read_from_one_image
 WINDOWS = "cubic_windows_shrink"
 
 COUNTER = "rcv-cc-cubic-wnd"
-PARAMETER, CUBIC = "cc", "cubic"
 INITIAL_PACKETS = 10
 B, C = 0.2, 0.4
 SLACK_NS = 5_000_000
@@ -61,8 +60,8 @@ def cubic_windows_shrink(evidence: Evidence, traffic: TrafficCase) -> Finding:
     wire, case = present(evidence.wire(traffic), evidence.case)
     where = (evidence.name_of(evidence.folder.capture(traffic.to_host)),)
     receive = parse_channel(traffic.receive)
-    if receive.parameters.get(PARAMETER) != CUBIC:
-        text = f"not applicable: the receiving channel does not have {PARAMETER}={CUBIC}"
+    if not receive.is_cubic:
+        text = "not applicable: the receiving channel does not have cc=cubic"
         return Finding(WINDOWS, Outcome.INCONCLUSIVE, text, traffic.id, where)
     mtu = wire.facts.mtu
     messages = status_messages(wire.feedback_sent)

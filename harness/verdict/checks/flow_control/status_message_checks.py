@@ -18,6 +18,7 @@ from windtunnel.harness.dissect.frames.frames import SM_LENGTH, Frames
 from windtunnel.harness.dissect.frames.layout import FLAG_END_OF_STREAM
 from windtunnel.harness.dissect.frames.observed_flows import END_OF_TIME_NS
 from windtunnel.harness.scenario.resolved.case import TrafficCase
+from windtunnel.harness.scenario.schema.channel import parse_channel
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import (
     Finding,
@@ -75,6 +76,9 @@ def status_messages_on_time(evidence: Evidence, traffic: TrafficCase) -> Finding
         position, text = late
         where = (capture,) if position is None else (capture, samples)
         return failed(ON_TIME, text, traffic.id, evidence=where, position=position)
+    if parse_channel(traffic.receive).is_cubic:
+        # A loss causes a status message at once, also if the window cannot shrink any more.
+        messages = messages[messages["window_bytes"] > wire.facts.mtu]
     frequent = _too_frequent(messages)
     if frequent:
         return failed(ON_TIME, frequent, traffic.id, evidence=(capture,))

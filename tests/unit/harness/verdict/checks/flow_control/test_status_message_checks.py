@@ -9,6 +9,7 @@ from tests.unit.harness.verdict.judged import judged
 from tests.unit.harness.verdict.synthetic_run import (
     COUNTERS,
     INITIAL_TERM_ID,
+    MTU,
     STEP_NS,
     TERM_LENGTH,
     WINDOW,
@@ -132,6 +133,24 @@ def test_a_status_message_that_is_repeated_too_often_is_reported(run, count, out
     finding = on_time(run)
     assert finding.outcome is outcome
     assert (f"{count} identical status messages within 0 ms" in finding.text) == (outcome is FAIL)
+
+
+@pytest.mark.parametrize(
+    ("receive", "window", "outcome"),
+    [("|cc=cubic", MTU, PASS), ("|cc=cubic", 2 * MTU, FAIL), ("", MTU, FAIL)],
+)
+def test_a_loss_repeats_the_status_message_with_the_shortest_window(run, receive, window, outcome):
+    (traffic,) = run.case.traffic
+    changed = traffic.model_copy(update={"receive": traffic.receive + receive})
+    run.case = run.case.model_copy(update={"traffic": (changed,)})
+    packet = messages(run)[5]
+    set_position(packet, position(packet), window)
+    for number in range(1, 4):
+        again = copy.copy(packet)
+        again.time_ns += number
+        run.packets["b"].append(again)
+    finding = on_time(run)
+    assert finding.outcome is outcome, finding.text
 
 
 def test_a_receiver_that_never_answers_is_reported(run):
