@@ -13,6 +13,7 @@ each loss, the curve after it, and that the counter of the window ends with the 
 """
 
 import math
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 
@@ -24,6 +25,7 @@ from windtunnel.harness.dissect.frames.frames import SM_LENGTH, Frames
 from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.scenario.schema.channel import parse_channel
 from windtunnel.harness.verdict.checks.flow_control.acknowledgement import constant_window_bytes
+from windtunnel.harness.verdict.checks.flow_control.status_message_checks import TIMEOUT_NS
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import (
     Finding,
@@ -119,43 +121,62 @@ def _wrong_window(
 
     Before the first loss, the driver continues a curve that begins with the maximum window. If
     status messages may have been withheld, it is unknown which curve it is, up to the next loss.
+    A status message that repeats a window of one packet before its timeout may be due to a loss.
     """
     times_ns = messages["time_ns"].astype(np.int64).tolist()
     packets = np.minimum(-(-messages["window_bytes"].astype(np.int64) // mtu), limit).tolist()
-    begin = limit - int(B * limit)
-    peak: int | None = limit
-    curve_ns, has_changed = times_ns[0], False
+    begin, has_changed = limit - int(B * limit), False
+    curves: tuple[_Curve, ...] = (_Curve(limit, times_ns[0]),)
     for (since_ns, before), (now_ns, after) in pairwise(zip(times_ns, packets, strict=True)):
         losses, is_begin = [before, *_shrunk(before)], not has_changed and after == begin
         has_changed |= after != before
         if unsent.overlaps(since_ns, now_ns):
-            peak = None
+            curves = ()
         elif after < before and after in losses:
-            peak, curve_ns = losses[losses.index(after) - 1], now_ns
+            curves = (_Curve(losses[losses.index(after) - 1], now_ns),)
         elif may_rejoin and after == packets[0]:
-            peak, curve_ns = limit, now_ns
+            curves = (_Curve(limit, now_ns),)
         elif after < before and not is_begin:
             return f"the window shrank from {before} to {after} packets, expected {losses[1]}"
-        elif peak is not None and not is_tcp:
+        elif curves and not is_tcp:
+            if after == before == 1 and now_ns - since_ns < TIMEOUT_NS:
+                curves = (curves[0], _Curve(1, now_ns))
             # The first windows may precede the first computation.
             least = packets[0] if now_ns - times_ns[0] <= SLACK_NS else limit
-            text = _off_curve(after, least, peak, limit, now_ns - curve_ns)
+            text = _off_curve(after, least, curves, limit, now_ns)
             if text:
                 return text
     return ""
 
 
-def _off_curve(packets: int, least: int, peak: int, limit: int, passed_ns: int) -> str:
-    """Return what is wrong with a window if it is shorter than `least` and the curve, or longer."""
-    low, high = (
-        min(limit, peak + int(C * (max(0, each) / NS_PER_S - math.cbrt(peak * B / C)) ** 3))
-        for each in (passed_ns - SLACK_NS, passed_ns + SLACK_NS)
-    )
+@dataclass(frozen=True)
+class _Curve:
+    """The windows after a loss."""
+
+    peak: int
+    "The window before the loss, in packets."
+    loss_ns: int
+
+    def packets(self, now_ns: int) -> int:
+        """Return the window at a time, which may exceed the maximum."""
+        passed_s = max(0, now_ns - self.loss_ns) / NS_PER_S
+        return self.peak + int(C * (passed_s - math.cbrt(self.peak * B / C)) ** 3)
+
+
+def _off_curve(
+    packets: int, least: int, curves: tuple[_Curve, ...], limit: int, now_ns: int
+) -> str:
+    """Return what is wrong with a window if it is shorter than `least` and all curves, or longer
+    than all of them.
+    """
+    low = min(limit, *(each.packets(now_ns - SLACK_NS) for each in curves))
+    high = min(limit, max(each.packets(now_ns + SLACK_NS) for each in curves))
     if min(low - 1, least) <= packets <= high + 1:
         return ""
+    first = curves[0]
     return (
-        f"the window is {packets} packets, {passed_ns} ns after the last loss with {peak} packets, "
-        f"expected {low} to {high}"
+        f"the window is {packets} packets, {now_ns - first.loss_ns} ns after the last loss with "
+        f"{first.peak} packets, expected {low} to {high}"
     )
 
 

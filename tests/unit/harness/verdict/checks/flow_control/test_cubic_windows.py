@@ -102,6 +102,20 @@ def test_a_new_image_begins_with_the_first_window(tmp_path, rejoins, outcome):
         assert "to 10 packets, expected " in finding.text
 
 
+@pytest.mark.parametrize(
+    ("repeats", "window", "outcome"),
+    [(2, 1, Outcome.PASS), (2, 4, Outcome.PASS), (2, 5, Outcome.FAIL), (0, 1, Outcome.FAIL)],
+)
+def test_a_repeated_window_of_one_packet_may_begin_a_curve(tmp_path, repeats, window, outcome):
+    run = make_run(tmp_path)
+    # After 2.4 s, the curve of the loss with 2 packets is at 3, that of one with 1 packet at 2.
+    shrinking = [10, 18, 14, 11, 8, 6, 4, 3, 2, 1, *[1] * repeats]
+    for each in messages_of(run)[len(shrinking) :]:
+        each.time_ns += 2_400_000_000
+    finding = finding_of(run, [*shrinking, window])
+    assert finding.outcome is outcome, finding.text
+
+
 def test_two_losses_between_status_messages_are_a_pass(tmp_path):
     run = make_run(tmp_path)
     packets = grown(run, 2, 3)
