@@ -18,6 +18,7 @@ from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import Missing
 
 DRIVER = "driver"
+KILL = "kill"
 NEVER_NS = END_OF_TIME_NS // 2
 """The end of a time range that does not end. Durations can be added to it."""
 
@@ -87,3 +88,14 @@ def disjoint(ranges: Iterable[tuple[int, int]]) -> Pauses:
             stretches.append((start_ns, end_ns))
     starts, ends = ([each[side] for each in stretches] for side in (0, 1))
     return Pauses(np.array(starts, dtype=np.int64), np.array(ends, dtype=np.int64))
+
+
+def counted_since_ns(evidence: Evidence, host: str) -> int:
+    """Return the time since which a host's driver has counted what its counters contain: when it
+    was last restarted after a kill, or 0. The counters of a killed driver are lost.
+    """
+    happened = evidence.host_events
+    if isinstance(happened, Missing):
+        return 0
+    kills = [each for each in happened if each.host == host and each.action == KILL]
+    return max((each.ended_ns for each in kills if DRIVER in each.processes), default=0)

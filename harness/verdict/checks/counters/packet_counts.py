@@ -6,7 +6,8 @@
     received    a counter is at most what arrived at the host, and at least what had arrived
                 before the driver shut down; datagrams dropped by a full socket may be missing
 
-All streams of a case are counted together, as they are in a driver's counters.
+All streams of a case are counted together, as they are in a driver's counters, and all of their
+sessions. A driver that was restarted has counted only what was sent and received since then.
 """
 
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from signal import SIGTERM
 import numpy as np
 from numpy.typing import NDArray
 
+from windtunnel.harness.artifact.host.application import SubscriberFacts
 from windtunnel.harness.artifact.middlebox.frame_class import HEARTBEAT, NAK, SM
 from windtunnel.harness.dissect.capture.pcap import sent_by
 from windtunnel.harness.dissect.driver_files import counter_key
@@ -43,8 +45,8 @@ from windtunnel.harness.verdict.core.finding import (
     present,
 )
 from windtunnel.harness.verdict.core.kind import Kind
-from windtunnel.harness.verdict.core.outcome import Outcome
 from windtunnel.harness.verdict.core.wire import status_messages, unsound
+from windtunnel.harness.verdict.views.pauses import counted_since_ns
 
 AGREE = "counters_agree_with_packets"
 
@@ -57,7 +59,10 @@ RECEIVED = (
     counter_key.STATUS_MESSAGES_RECEIVED,
     counter_key.HEARTBEATS_RECEIVED,
 )
-FEEDBACK = (counter_key.NAKS_SENT_TOTAL, counter_key.STATUS_MESSAGES_SENT)
+UNKNOWN_OF_DESTINATIONS = (counter_key.BYTES_SENT, counter_key.HEARTBEATS_SENT)
+"""A sender counts a datagram once, to however many destinations it goes, even to none."""
+UNKNOWN_OF_PUBLISHERS = (*UNKNOWN_OF_DESTINATIONS, *RECEIVED)
+"""With several publishers of a stream, it is not known which packets were for its image."""
 
 
 @dataclass(frozen=True)
@@ -73,32 +78,32 @@ class _Bound:
 def counters_agree_with_packets(evidence: Evidence, traffics: list[TrafficCase]) -> list[Finding]:
     """Each driver's counters of sent and received packets agree with its host's capture."""
     hosts = sorted({host for each in traffics for host in (each.from_host, each.to_host)})
-    dividing = {each.from_host for each in traffics if parse_channel(each.channel).control_mode}
-    joining = {each.to_host for each in traffics if len(each.publishers) > 1}
-    return [
-        _not_judged(host)
-        if host in dividing
-        else finding_of(AGREE, host, _host_agrees, evidence, host, only_feedback=host in joining)
-        for host in hosts
-    ]
+    return [finding_of(AGREE, host, _host_agrees, evidence, host) for host in hosts]
 
 
-def _not_judged(host: str) -> Finding:
-    text = "several destinations: the expected counts are not known"
-    return Finding(AGREE, Outcome.INCONCLUSIVE, text, host)
-
-
-def _host_agrees(evidence: Evidence, host: str, *, only_feedback: bool) -> Finding:
-    """Compare a host's counters with its capture. With several publishers of a stream, it is not
-    known which packets were for its image, so only the feedback that it sent is compared.
+def _unknown_counters(case: Case, host: str) -> set[int]:
+    """Return which of a host's counters cannot be compared. A driver's counters are of all its
+    streams, whichever of them are judged.
     """
+    unknown: set[int] = set()
+    for each in case.traffic:
+        if host in each.publishers and parse_channel(each.channel).control_mode:
+            unknown.update(UNKNOWN_OF_DESTINATIONS)
+        if host in each.subscribers and len(each.publishers) > 1:
+            unknown.update(UNKNOWN_OF_PUBLISHERS)
+    return unknown
+
+
+def _host_agrees(evidence: Evidence, host: str) -> Finding:
+    """Compare a host's counters with its capture."""
     case, capture = present(evidence.case, evidence.capture(host))
     where = (
         evidence.name_of(evidence.folder.capture(host)),
         evidence.name_of(evidence.folder.host(host).counters),
     )
-    own = sent_by(capture.frames, case.address(host))
-    sent, arrived = capture.frames[own], capture.frames[~own]
+    counted = capture.frames[capture.frames["time_ns"] >= counted_since_ns(evidence, host)]
+    own = sent_by(counted, case.address(host))
+    sent, arrived = counted[own], counted[~own]
     if len(sent) == 0 or len(arrived) == 0:
         gap = Missing(where[0], "has no packets in one of the two directions")
         return inconclusive(AGREE, gap, host)
@@ -106,7 +111,8 @@ def _host_agrees(evidence: Evidence, host: str, *, only_feedback: bool) -> Findi
     facts = {}
     uncounted, padding = was_killed(evidence, host), java_driver_ran(evidence, host)
     bounds = (*_sent(sent, uncounted, counts_padding=padding), *received)
-    for bound in (each for each in bounds if not only_feedback or each.counter_id in FEEDBACK):
+    unknown = _unknown_counters(case, host)
+    for bound in (each for each in bounds if each.counter_id not in unknown):
         value = system_value(evidence, host, bound.counter_id)
         name = counter_key.SYSTEM_NAMES[bound.counter_id]
         facts[name] = value
@@ -118,7 +124,11 @@ def _host_agrees(evidence: Evidence, host: str, *, only_feedback: bool) -> Findi
         kind = Kind.STATE if late else Kind.PROTOCOL
         return failed(AGREE, text, host, evidence=where, facts=facts, kind=kind)
     text = ", ".join(f"{name} {value}" for name, value in facts.items())
-    return passed(AGREE, f"counters match the capture: {text}", host, evidence=where, facts=facts)
+    text = f"counters match the capture: {text}"
+    if unknown:
+        text += "; not comparable, with several destinations or publishers: "
+        text += ", ".join(counter_key.SYSTEM_NAMES[each] for each in sorted(unknown))
+    return passed(AGREE, text, host, evidence=where, facts=facts)
 
 
 def _socket_allowance(evidence: Evidence, host: str, bound: _Bound) -> int:
@@ -188,7 +198,9 @@ def _received(
     for traffic in (flow for each in case.traffic for flow in each.flows):
         if traffic.to_host == host:
             subscriber = present(evidence.subscriber(traffic))
-            for_image |= _while_read(traffic, subscriber.ended_ns, sent, arrived)
+            # In a group, the feedback of other members is captured, too.
+            of_publisher = sent_by(arrived, case.address(traffic.from_host))
+            for_image |= of_publisher & _while_read(traffic, subscriber, sent, arrived)
             refused |= beyond_image_window(traffic, sent, arrived)
     beats = kinds == HEARTBEAT
     least, most = int((for_image & beats & ~refused).sum()), int(beats.sum())
@@ -204,12 +216,15 @@ def _received(
 
 
 def _while_sending(case: Case, host: str, sent: Frames, arrived: Frames) -> NDArray[np.bool_]:
-    """Return a mask of the frames that arrived well before their stream's sender shut down."""
+    """Return a mask of the frames that arrived well before their session's sender shut down."""
     early = np.zeros(len(arrived), dtype=np.bool_)
     for traffic in case.traffic:
-        if host in traffic.publishers:
-            own = sent[sent["stream_id"] == traffic.stream_id]
-            until_ns = int(own["time_ns"].max(initial=0)) - SHUTDOWN_NS
+        if host not in traffic.publishers:
+            continue
+        of_stream = sent[sent["stream_id"] == traffic.stream_id]
+        for session in np.unique(of_stream["session_id"]):
+            own = of_stream[of_stream["session_id"] == session]
+            until_ns = int(own["time_ns"].max()) - SHUTDOWN_NS
             early |= _of_stream(traffic, own, arrived) & (arrived["time_ns"] <= until_ns)
     return early
 
@@ -224,21 +239,35 @@ def _of_stream(traffic: TrafficCase, own: Frames, arrived: Frames) -> NDArray[np
 
 
 def _while_read(
-    traffic: TrafficCase, ended_ns: int, sent: Frames, arrived: Frames
+    traffic: TrafficCase, subscriber: SubscriberFacts, sent: Frames, arrived: Frames
 ) -> NDArray[np.bool_]:
     """Return a mask of the frames that arrived while their image existed and was being read. Frames
     that arrived after the image's end of stream are excluded.
     """
     messages = status_messages(sent)
     messages = messages[messages["stream_id"] == traffic.stream_id]
-    ours = _of_stream(traffic, messages, arrived)
-    ends = ours & (arrived["frame_type"] == HEARTBEAT)
-    ends &= (arrived["flags"] & FLAG_END_OF_STREAM) != 0
-    if len(messages) == 0:
-        return np.zeros(len(arrived), dtype=np.bool_)
-    from_ns, until_ns = int(messages["time_ns"].min()), int(messages["time_ns"].max())
-    until_ns = min(until_ns, ended_ns - SHUTDOWN_NS)
-    if ends.any():
-        until_ns = min(until_ns, int(arrived["time_ns"][ends].min()))
-    read: NDArray[np.bool_] = ours & (arrived["time_ns"] > from_ns)
-    return read & (arrived["time_ns"] < until_ns)
+    found = np.zeros(len(arrived), dtype=np.bool_)
+    for session, joined_ns, left_ns in _images(subscriber, messages):
+        own = messages[messages["session_id"] == session]
+        own = own[(own["time_ns"] >= joined_ns) & (own["time_ns"] <= left_ns)]
+        if len(own) == 0:
+            continue
+        ours = _of_stream(traffic, own, arrived)
+        from_ns = int(own["time_ns"].min())
+        until_ns = min(int(own["time_ns"].max()), left_ns - SHUTDOWN_NS)
+        ends = ours & (arrived["frame_type"] == HEARTBEAT) & (arrived["time_ns"] > from_ns)
+        ends &= (arrived["flags"] & FLAG_END_OF_STREAM) != 0
+        if ends.any():
+            until_ns = min(until_ns, int(arrived["time_ns"][ends].min()))
+        found |= ours & (arrived["time_ns"] > from_ns) & (arrived["time_ns"] < until_ns)
+    return found
+
+
+def _images(subscriber: SubscriberFacts, messages: Frames) -> list[tuple[int, int, int]]:
+    """Return the session of each image that a subscriber read, and since and until when. That of a
+    stream that does not rejoin exists from its first status message on.
+    """
+    if subscriber.parts:
+        return [(each.session_id, each.joined_ns, each.left_ns) for each in subscriber.parts]
+    sessions = np.unique(messages["session_id"]).tolist()
+    return [(session, 0, subscriber.ended_ns) for session in sessions]

@@ -1,19 +1,29 @@
 """Counters against captures: exact for sent packets, bounded for received ones."""
 
 import json
+import struct
+from dataclasses import replace
 
 import pytest
 
+from tests.unit.harness.verdict.synthetic_events import write_with_event
+from tests.unit.harness.verdict.synthetic_group import C_ADDRESS, CHANNEL
 from tests.unit.harness.verdict.synthetic_run import (
+    ADDRESS,
+    PORT,
+    SESSION_ID,
     STEP_NS,
     TERM_LENGTH,
     TRAFFIC,
+    Packet,
     SyntheticRun,
     heartbeat,
     make_run,
 )
+from windtunnel.harness.artifact.host.application import Part, SubscriberFacts
 from windtunnel.harness.artifact.middlebox.frame_class import PAD
 from windtunnel.harness.artifact.run.manifest import SubjectFacts
+from windtunnel.harness.scenario.resolved.case import HostCase
 from windtunnel.harness.verdict.checks.counters.packet_counts import counters_agree_with_packets
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.outcome import Outcome
@@ -181,3 +191,108 @@ def test_missing_evidence_is_inconclusive(run, name):
     findings = counters_agree_with_packets(Evidence(path), list(run.case.traffic))
     assert findings[1].outcome is Outcome.INCONCLUSIVE
     assert name in findings[1].text
+
+
+@pytest.mark.parametrize(("name", "outcome"), [("a/0", PASS), ("a/9", PASS), ("a/8", FAIL)])
+def test_what_another_stream_sends_to_several_destinations_is_not_compared(run, name, outcome):
+    """It is counted once, to however many destinations it goes. All else is compared."""
+    other = run.traffic.model_copy(
+        update={"id": "two", "stream_id": 1002, "to_host": "c", "channel": CHANNEL, "ordinal": 1}
+    )
+    hosts = (*run.case.hosts, HostCase(name="c", address=C_ADDRESS))
+    traffic = (run.traffic, other)
+    run.case = run.case.model_copy(update={"hosts": hosts, "traffic": traffic})
+    run.values[name] += 1
+    found = counters_agree_with_packets(Evidence(run.write()), [traffic[0]])[0]
+    assert (found.about, found.outcome) == ("a", outcome)
+    if outcome is PASS:
+        expected = "with several destinations or publishers: Bytes sent, Heartbeats sent"
+        assert found.text.endswith(expected)
+
+
+def test_feedback_of_other_members_of_a_group_is_not_received(run, monkeypatch):
+    """A capture contains it, but the driver is not in the group of the control address."""
+    monkeypatch.setitem(ADDRESS, "c", C_ADDRESS)
+    run.values["b/1"] = 0
+    least = int(by_host(run)["b"].text.partition("capture shows ")[2].split()[0])
+    message = next(each for each in run.packets["b"] if each.kind == "SM")
+    other = replace(message, source="c", destination="b", ports=(PORT, PORT))
+    run.packets["b"].append(replace(other, time_ns=message.time_ns + STEP_NS))
+    run.values["b/1"] = least
+    assert by_host(run)["b"].outcome is PASS
+    run.values["b/1"] -= 1
+    assert by_host(run)["b"].outcome is FAIL
+
+
+def of_session(payload: bytes, at: int, session_id: int) -> bytes:
+    return payload[:at] + struct.pack("<i", session_id) + payload[at + 4 :]
+
+
+@pytest.mark.parametrize(("after_ns", "outcome"), [(-STEP_NS, FAIL), (STEP_NS, PASS)])
+def test_feedback_for_an_ended_session_need_not_be_counted(run, after_ns, outcome):
+    """The publisher was killed, and its successor has another session."""
+    first = next(each for each in run.packets["a"] if each.kind == "DATA")
+    run.packets["a"].append(replace(first, payload=of_session(first.payload, 12, 7)))
+    run.values["a/0"] += len(first.payload)
+    message = next(each for each in run.packets["a"] if each.kind == "SM")
+    run.packets["a"] = [each for each in run.packets["a"] if each.kind != "SM"]
+    run.values["a/8"] = 0
+    time_ns = first.time_ns - 200 * STEP_NS + after_ns
+    late = replace(message, time_ns=time_ns, payload=of_session(message.payload, 8, 7))
+    run.packets["a"].append(late)
+    assert by_host(run)["a"].outcome is outcome
+
+
+def restarted(run, at_ns: int, parts: list[Part]) -> Evidence:
+    """Return the evidence of a run in which b's driver was killed and restarted."""
+    path = write_with_event(run, "kill", "b", "driver", (at_ns - STEP_NS, at_ns))
+    document = run.folder.host("b").subscriber(TRAFFIC).document
+    facts = SubscriberFacts.read(document)
+    assert facts is not None
+    replace(facts, parts=parts).write(document)
+    return Evidence(path)
+
+
+def count_since(packets: list[Packet], time_ns: int, source: str, kind: str) -> int:
+    own = [each for each in packets if each.source == source and each.kind == kind]
+    return sum(each.time_ns >= time_ns for each in own)
+
+
+def test_a_restarted_driver_has_counted_what_it_sent_since(run):
+    messages = [each.time_ns for each in run.packets["b"] if each.kind == "SM"]
+    at_ns = messages[len(messages) // 2] - STEP_NS // 4
+    parts = [
+        Part(SESSION_ID, 0, 100, False, messages[0], at_ns),
+        Part(SESSION_ID, 200, 300, True, at_ns, messages[-1]),
+    ]
+    assert counters_agree_with_packets(restarted(run, at_ns, parts), [run.traffic])[1].outcome is (
+        FAIL
+    )
+    packets = run.packets["b"]
+    run.values["b/5"] = count_since(packets, at_ns, "b", "NAK")
+    run.values["b/7"] = count_since(packets, at_ns, "b", "SM")
+    run.values["b/1"] = sum(
+        len(each.payload) for each in packets if each.source == "a" and each.time_ns >= at_ns
+    )
+    findings = counters_agree_with_packets(restarted(run, at_ns, parts), [run.traffic])
+    assert findings[1].outcome is PASS
+    run.values["b/7"] += 1
+    findings = counters_agree_with_packets(restarted(run, at_ns, parts), [run.traffic])
+    assert findings[1].outcome is FAIL
+
+
+@pytest.mark.parametrize(("is_read", "outcome"), [(False, PASS), (True, FAIL)])
+def test_heartbeats_between_two_images_need_not_be_counted(run, is_read, outcome):
+    messages = [each.time_ns for each in run.packets["b"] if each.kind == "SM"]
+    beat = next(each for each in run.packets["b"] if each.kind == "HEARTBEAT")
+    beat.time_ns, beat.payload = messages[5] + STEP_NS // 4, heartbeat(0)
+    run.values["b/10"] = 0
+    last_ns = run.now_ns + 1_000_000_000
+    parts = [
+        Part(SESSION_ID, 0, 100, False, messages[0], messages[4] + 200 * STEP_NS),
+        Part(SESSION_ID, 200, 300, True, messages[7], last_ns),
+    ]
+    if is_read:
+        parts = [Part(SESSION_ID, 0, 300, True, messages[0], last_ns)]
+    found = counters_agree_with_packets(restarted(run, STEP_NS, parts), [run.traffic])[1]
+    assert found.outcome is outcome
