@@ -5,7 +5,9 @@
     under-run   begins before the last acknowledged position
 
 A driver classifies a datagram when it reads its socket, some time after the capture saw it, and may
-have acknowledged more in between. So each count has a lower and an upper bound.
+have acknowledged more in between. So each count has a lower and an upper bound. A socket examines
+only frames that are meant for it: that of a publication ignores DATA, and that of a subscription
+NAKs. A driver that was restarted has counted only what arrived since then.
 """
 
 from dataclasses import dataclass
@@ -17,9 +19,11 @@ from windtunnel.harness.artifact.middlebox.frame_class import (
     DATA,
     HEARTBEAT,
     MALFORMED,
+    NAK,
     OTHER,
     PAD,
     SETUP,
+    SM,
 )
 from windtunnel.harness.dissect.capture.pcap import sent_by
 from windtunnel.harness.dissect.driver_files import counter_key
@@ -28,7 +32,11 @@ from windtunnel.harness.dissect.frames.frames import DATA_HEADER_LENGTH, FRAME_A
 from windtunnel.harness.dissect.frames.layout import FLAG_END_OF_STREAM
 from windtunnel.harness.scenario.resolved.case import Case, TrafficCase
 from windtunnel.harness.verdict.checks.flow_control.status_message_checks import TOLERANCE_NS
-from windtunnel.harness.verdict.checks.retransmission.recovery import socket_drops, system_value
+from windtunnel.harness.verdict.checks.retransmission.recovery import (
+    SHUTDOWN_NS,
+    socket_drops,
+    system_value,
+)
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import (
     Finding,
@@ -40,11 +48,14 @@ from windtunnel.harness.verdict.core.finding import (
 )
 from windtunnel.harness.verdict.core.kind import Kind
 from windtunnel.harness.verdict.core.wire import Wire, status_messages, unsound
+from windtunnel.harness.verdict.views.pauses import counted_since_ns
 from windtunnel.harness.verdict.views.series import known_at
 
 OVER_UNDER_RUNS = "over_under_runs_counted"
 INVALID = "invalid_packets_counted"
 _POSITION_FRAMES = (DATA, PAD, HEARTBEAT)
+_OF_SENDER = (*_POSITION_FRAMES, SETUP)
+_OF_RECEIVER = (NAK, SM)
 _TERM_LENGTH_MIN, _TERM_LENGTH_MAX, _MTU_MAX = 1 << 16, 1 << 30, 65_504
 
 
@@ -120,20 +131,21 @@ def invalid_packets_counted(evidence: Evidence, traffics: list[TrafficCase]) -> 
 
 
 def _invalid_at(evidence: Evidence, host: str) -> Finding:
-    case, capture = present(evidence.case, evidence.capture(host))
+    case = present(evidence.case)
     value = system_value(evidence, host, counter_key.INVALID_PACKETS)
     wires = _wires(evidence, case, host)
     lengths = {
         (wire.facts.session_id, wire.facts.stream_id): wire.facts.term_length for _, wire in wires
     }
-    arrived = capture.frames[~sent_by(capture.frames, case.address(host))]
+    sent, arrived = _counted(evidence, case, host)
     found = _datagrams(arrived, lengths)
+    is_invalid = found.is_invalid & ~_is_unread(sent, found.heads)
     certain = np.zeros(len(found.heads), dtype=np.bool_)
     for traffic, wire in wires:
         certain |= _while_known(evidence, traffic, wire, found.heads, host)
-    most = int(found.is_invalid.sum())
+    most = int(is_invalid.sum())
     # A driver may not inspect datagrams that arrive before the stream is known, or after its end.
-    refused = found.is_invalid & certain & ~found.is_odd
+    refused = is_invalid & certain & ~found.is_odd
     least = max(0, int(refused.sum()) - socket_drops(evidence, host))
     where = (
         evidence.name_of(evidence.folder.host(host).counters),
@@ -148,6 +160,31 @@ def _invalid_at(evidence: Evidence, host: str) -> Finding:
         return failed(INVALID, text, host, evidence=where, facts=facts)
     text = f"{value} invalid packets, expected {least} to {most} according to the capture"
     return passed(INVALID, text, host, evidence=where, facts=facts)
+
+
+def _counted(evidence: Evidence, case: Case, host: str) -> tuple[Frames, Frames]:
+    """Return the frames that a host sent, and those that arrived there, since its driver started to
+    count.
+    """
+    frames = present(evidence.capture(host)).frames
+    frames = frames[frames["time_ns"] >= counted_since_ns(evidence, host)]
+    own = sent_by(frames, case.address(host))
+    return frames[own], frames[~own]
+
+
+def _is_unread(sent: Frames, heads: Frames) -> NDArray[np.bool_]:
+    """Return a mask of the datagrams that arrived at a socket that ignores their frames, given the
+    frames that the host's sockets have sent.
+    """
+    kinds, ports = sent["frame_type"], sent["source_port"]
+    publishing = np.unique(ports[np.isin(kinds, _OF_SENDER)])
+    reading = np.unique(ports[np.isin(kinds, _OF_RECEIVER)])
+    at = heads["destination_port"]
+    unread = np.isin(heads["frame_type"], _OF_SENDER)
+    unread &= np.isin(at, np.setdiff1d(publishing, reading))
+    other = np.isin(heads["frame_type"], _OF_RECEIVER)
+    found: NDArray[np.bool_] = unread | other & np.isin(at, np.setdiff1d(reading, publishing))
+    return found
 
 
 def _wires(evidence: Evidence, case: Case, host: str) -> list[tuple[TrafficCase, Wire]]:
@@ -168,23 +205,43 @@ def _while_known(
     """Return a mask of the datagrams that arrived while the stream existed in the host's driver.
 
     The stream certainly exists from the first status message to the end of stream. A malformed
-    frame counts for every stream, because its ids are unreliable.
+    frame counts for the streams of its port, because its ids are unreliable.
     """
+    since_ns = counted_since_ns(evidence, host)
+    sent = np.concatenate([wire.sent.frames, wire.heartbeats_sent])
     if host == traffic.from_host:
-        acknowledged_ns, sent = (
-            status_messages(wire.feedback_arrived)["time_ns"],
-            wire.sent.frames["time_ns"],
-        )
-        until_ns = int(sent.max(initial=0))
+        acknowledged_ns = status_messages(wire.feedback_arrived)["time_ns"]
+        until_ns = int(wire.sent.frames["time_ns"].max(initial=0))
+        ports = np.append(np.unique(sent["source_port"]), traffic.all_ports)
     else:
         acknowledged_ns = status_messages(wire.feedback_sent)["time_ns"]
         until_ns = _end_ns(evidence, traffic, wire)
+        ports = np.unique(sent["destination_port"])
+    acknowledged_ns = acknowledged_ns[acknowledged_ns >= since_ns]
     if len(acknowledged_ns) == 0:
         return np.zeros(len(heads), dtype=np.bool_)
-    ours = (heads["stream_id"] == traffic.stream_id) | (heads["frame_type"] == MALFORMED)
-    ours &= (heads["session_id"] == wire.facts.session_id) | (heads["frame_type"] == MALFORMED)
+    is_malformed = heads["frame_type"] == MALFORMED
+    of_session = heads["stream_id"] == traffic.stream_id
+    of_session &= heads["session_id"] == wire.facts.session_id
+    ours = np.where(is_malformed, np.isin(heads["destination_port"], ports), of_session)
     known: NDArray[np.bool_] = ours & (heads["time_ns"] > int(acknowledged_ns.min()))
-    return known & (heads["time_ns"] < until_ns)
+    known &= heads["time_ns"] < until_ns
+    if host == traffic.to_host:
+        known &= _is_read(evidence, traffic, heads)
+    return known
+
+
+def _is_read(evidence: Evidence, traffic: TrafficCase, heads: Frames) -> NDArray[np.bool_]:
+    """Return a mask of the datagrams that arrived while a subscriber that rejoins had an image, or
+    of all if it does not rejoin.
+    """
+    subscriber = evidence.subscriber(traffic)
+    parts = [] if isinstance(subscriber, Missing) else subscriber.parts
+    found = np.full(len(heads), not parts)
+    for each in parts:
+        until_ns = each.left_ns - SHUTDOWN_NS
+        found |= (heads["time_ns"] > each.joined_ns) & (heads["time_ns"] < until_ns)
+    return found
 
 
 def _end_ns(evidence: Evidence, traffic: TrafficCase, wire: Wire) -> int:
@@ -207,9 +264,9 @@ def over_under_runs_counted(evidence: Evidence, traffics: list[TrafficCase]) -> 
 
 
 def _over_under_runs_at(evidence: Evidence, host: str) -> Finding:
-    case, capture = present(evidence.case, evidence.capture(host))
+    case = present(evidence.case)
     wires = _wires(evidence, case, host)
-    arrived = capture.frames[~sent_by(capture.frames, case.address(host))]
+    _, arrived = _counted(evidence, case, host)
     bounds = np.zeros((2, 2), dtype=np.int64)
     for traffic, wire in wires:
         # Several publishers of a stream share one image.
@@ -251,6 +308,7 @@ def _bounds(
     ends = begins + found.spans
     times_ns = found.heads["time_ns"].astype(np.int64)
     messages = status_messages(wire.feedback_sent)
+    messages = messages[messages["time_ns"] >= counted_since_ns(evidence, traffic.to_host)]
     at = np.maximum.accumulate(positions(messages, facts.initial_term_id, facts.term_length))
     acknowledged_ns = messages["time_ns"].astype(np.int64)
     join = evidence.join_position(traffic)

@@ -5,9 +5,15 @@ from dataclasses import replace
 
 import pytest
 
+from tests.unit.harness.verdict.synthetic_events import write_with_event
 from tests.unit.harness.verdict.synthetic_group import join, write
 from tests.unit.harness.verdict.synthetic_run import (
+    PORT,
+    SENDER_PORT,
+    SESSION_ID,
+    STEP_NS,
     TERM_LENGTH,
+    TRAFFIC,
     Packet,
     SyntheticRun,
     data_header,
@@ -16,6 +22,7 @@ from tests.unit.harness.verdict.synthetic_run import (
     nak,
     setup_frame,
 )
+from windtunnel.harness.artifact.host.application import Part, SubscriberFacts
 from windtunnel.harness.verdict.checks.counters.rejected_datagrams import (
     invalid_packets_counted,
     over_under_runs_counted,
@@ -120,6 +127,79 @@ def test_datagrams_to_the_publisher_are_checked_too(run, payload):
     assert invalid(run)["a"].outcome is Outcome.FAIL
     run.values["a/14"] = 1
     assert invalid(run)["a"].outcome is Outcome.PASS
+
+
+@pytest.mark.parametrize(
+    ("host", "payload"),
+    [
+        ("a", BROKEN["beyond its term"]),
+        ("a", BROKEN["of elsewhere"]),
+        ("a", BROKEN["a SETUP of no term"]),
+        ("b", nak(TERM_LENGTH - 64, 96)),
+    ],
+    ids=["DATA beyond its term", "DATA of elsewhere", "a SETUP of no term", "a NAK"],
+)
+def test_a_socket_ignores_frames_that_are_not_meant_for_it(run, host, payload):
+    arrive(run, payload, host)
+    assert invalid(run)[host].outcome is Outcome.PASS
+    run.values[f"{host}/14"] = 1
+    assert invalid(run)[host].outcome is Outcome.FAIL
+
+
+@pytest.mark.parametrize(
+    ("host", "port", "outcome"),
+    [
+        ("b", PORT, Outcome.FAIL),
+        ("b", PORT + 1, Outcome.PASS),
+        ("a", SENDER_PORT, Outcome.FAIL),
+        ("a", SENDER_PORT + 1, Outcome.PASS),
+    ],
+)
+def test_a_malformed_frame_at_another_port_need_not_be_counted(run, host, port, outcome):
+    """The publication or subscription there may be closed, and its port with it."""
+    stream = run.traffic.model_copy(update={"ports": (PORT, PORT + 1)})
+    run.case = run.case.model_copy(update={"traffic": (stream,)})
+    arrive(run, BROKEN["of another version"], host)
+    packet = run.packets[host][-1]
+    packet.ports = (packet.ports[0], port)
+    assert invalid(run)[host].outcome is outcome
+    run.values[f"{host}/14"] = 1
+    assert invalid(run)[host].outcome is Outcome.PASS
+
+
+@pytest.mark.parametrize(
+    ("after_ns", "counts"),
+    [
+        (-STEP_NS, [Outcome.PASS, Outcome.FAIL]),
+        (20 * STEP_NS, [Outcome.FAIL, Outcome.PASS]),
+    ],
+)
+def test_a_restarted_driver_has_counted_what_arrived_since(run, after_ns, counts):
+    at_ns = middle(run).time_ns - 30 * STEP_NS
+    near = middle(run)
+    packet = Packet(at_ns + after_ns, "a", "b", near.ports, BROKEN["misaligned"], near.kind)
+    run.packets["b"].append(packet)
+    for value, outcome in enumerate(counts):
+        run.values[INVALID] = value
+        path = write_with_event(run, "kill", "b", "driver", (at_ns - STEP_NS, at_ns))
+        found = invalid_packets_counted(Evidence(path), [run.traffic])
+        assert [each.outcome for each in found if each.about == "b"] == [outcome]
+
+
+@pytest.mark.parametrize(("is_read", "outcome"), [(True, Outcome.FAIL), (False, Outcome.PASS)])
+def test_nothing_need_be_counted_between_two_images(run, is_read, outcome):
+    arrive(run, BROKEN["misaligned"])
+    at_ns = run.packets["b"][-1].time_ns
+    end_ns = run.now_ns + 10**9
+    path = run.write()
+    document = run.folder.host("b").subscriber(TRAFFIC).document
+    facts = SubscriberFacts.read(document)
+    assert facts is not None
+    first = Part(SESSION_ID, 0, 4096, False, 0, at_ns + (300 * STEP_NS if is_read else 0))
+    second = Part(SESSION_ID, 8192, facts.end_position, True, at_ns + 301 * STEP_NS, end_ns)
+    replace(facts, parts=[first, second]).write(document)
+    found = invalid_packets_counted(Evidence(path), [run.traffic])
+    assert [each.outcome for each in found if each.about == "b"] == [outcome]
 
 
 def test_before_the_stream_is_known_nothing_need_be_counted(run):
