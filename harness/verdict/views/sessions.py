@@ -99,6 +99,20 @@ def is_read_from_one_image(evidence: Evidence, traffic: TrafficCase) -> bool:
     return len(parts) == 1 and parts[0].eos_seen and case.sessions_of(traffic) == 1
 
 
+def sessions_sent(evidence: Evidence, traffic: TrafficCase) -> list[TrafficCase]:
+    """Return a stream once for each session that its publisher's host sent. There are several if
+    the publisher was killed and restarted.
+    """
+    case, near = present(evidence.case, evidence.capture(traffic.from_host))
+    if case.sessions_of(traffic) == 1:
+        return [traffic]
+    setups = near.frames[near.frames["frame_type"] == SETUP]
+    setups = setups[sent_by(setups, case.address(traffic.from_host))]
+    setups = setups[setups["stream_id"] == traffic.stream_id]
+    sessions = np.unique(setups["session_id"]).tolist()
+    return [traffic.model_copy(update={"session_id": each}) for each in sessions]
+
+
 def image_expectations(evidence: Evidence, traffic: TrafficCase) -> ImageExpectations:
     """Read from the evidence what determines a subscriber's expected images: SETUPs and
     disturbances.

@@ -33,6 +33,7 @@ from windtunnel.harness.verdict.core.virtual import is_virtual
 from windtunnel.harness.verdict.core.wire import Wire
 from windtunnel.harness.verdict.views.pauses import Pauses, pauses_of
 from windtunnel.harness.verdict.views.series import known_at
+from windtunnel.harness.verdict.views.sessions import sessions_sent
 
 WHOLE = "naks_answered_whole"
 COUNTED = "retransmits_counted"
@@ -221,7 +222,8 @@ def _host_counts(evidence: Evidence, host: str) -> Finding:
         evidence.name_of(evidence.folder.capture(host)),
     )
     least = most = 0
-    for traffic in case.traffic:
+    own = [each for each in case.traffic if host in each.publishers]
+    for traffic in (each for stream in own for each in sessions_sent(evidence, stream.at(host))):
         wires = _wires(evidence, traffic, host)
         if not all(has_one_port(each) for each in wires):
             text = (
@@ -245,15 +247,13 @@ def _host_counts(evidence: Evidence, host: str) -> Finding:
 
 
 def _wires(evidence: Evidence, traffic: TrafficCase, host: str) -> list[Wire]:
-    """Return a stream's captures, one per subscriber, or [] if the host is not its publisher."""
-    readers = traffic.subscribers if host in traffic.publishers else ()
-    return [present(evidence.wire(traffic.between(host, each))) for each in readers]
+    """Return the captures of a stream that the host publishes, one per subscriber."""
+    flows = (traffic.between(host, each) for each in traffic.subscribers)
+    return [present(evidence.wire(each)) for each in flows]
 
 
 def _bounds(wires: list[Wire], *, is_ranged: bool) -> tuple[int, int]:
     """Return the minimum and maximum valid number of responses to a stream's NAKs."""
-    if not wires:
-        return 0, 0
     # Two contiguous responses look like one.
     responses = [retransmits_of(each) for each in wires]
     if is_ranged:

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.harness.verdict.judged import judged
+from tests.unit.harness.verdict.synthetic_events import add_earlier_session, write_with_event
 from tests.unit.harness.verdict.synthetic_group import join, write
 from tests.unit.harness.verdict.synthetic_run import PORT, STEP_NS, SyntheticRun, make_run, nak
 from tests.unit.harness.verdict.views.test_pauses import happen, pause
@@ -234,6 +235,15 @@ def test_a_count_of_retransmits_that_the_capture_does_not_show_is_reported(run, 
     finding = counted(run)
     assert finding.outcome is Outcome.FAIL
     assert finding.facts["counted"] == run.values["a/11"]
+
+
+@pytest.mark.parametrize("more", [-1, 0, 1])
+def test_retransmits_of_all_sessions_of_a_restarted_publisher_are_counted(run, more):
+    add_earlier_session(run, 7)
+    run.values["a/11"] = 2 * run.values["a/11"] + more
+    path = write_with_event(run, "kill", "a", "publisher", (1, 2))
+    (finding,) = retransmits_counted(Evidence(path), [run.traffic])
+    assert finding.outcome is (Outcome.FAIL if more else Outcome.PASS)
 
 
 def test_responses_without_naks_are_reported(run):

@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.harness.verdict.judged import judged
+from tests.unit.harness.verdict.synthetic_events import add_earlier_session, write_with_event
 from tests.unit.harness.verdict.synthetic_group import join, write
-from tests.unit.harness.verdict.synthetic_run import SyntheticRun, make_run, nak
+from tests.unit.harness.verdict.synthetic_run import STEP_NS, SyntheticRun, make_run, nak
 from windtunnel.harness.verdict.checks.retransmission.recovery import (
     SHUTDOWN_NS,
     naks_and_retransmits_agree,
@@ -178,6 +179,66 @@ def test_drops_without_naks_are_a_failure(tmp_path):
     finding = agree(run)[0]
     assert finding.outcome is Outcome.FAIL
     assert "but 0 NAKs were sent and 0 bytes were retransmitted" in finding.text
+
+
+@pytest.mark.parametrize(
+    ("index", "attempt", "changes", "outcome"),
+    [
+        (9, 1, {}, Outcome.FAIL),
+        (9, 1, {"reliable": False}, Outcome.PASS),
+        (9, 2, {}, Outcome.PASS),
+        (9, 1, {"rejoins": True}, Outcome.PASS),
+    ],
+    ids=["of a reliable stream", "of an unreliable stream", "of a retransmit", "of several images"],
+)
+def test_a_drop_that_leaves_no_gap_to_repair_needs_no_nak(
+    tmp_path, index, attempt, changes, outcome
+):
+    run = make_run(tmp_path, drops=False)
+    run.decide(index, 1, attempt=attempt)
+    stream = run.traffic.model_copy(update=changes)
+    run.case = run.case.model_copy(update={"traffic": (stream,)})
+    assert agree(run)[0].outcome is outcome
+
+
+def test_another_member_of_a_group_may_have_sent_the_naks(reliable, monkeypatch):
+    """The retransmit goes to both, and may arrive before the other one's NAK is due."""
+    reliable.decide(9, 1)
+    join(reliable, monkeypatch, first="b")
+    case = reliable.case.model_copy(update={"traffic": (reliable.traffic,)})
+    reliable.case = case
+    evidence = Evidence(write(reliable, of_streams={"rcv-naks-sent": 0}))
+    decisions = evidence.decisions.copy()
+    decisions["link"] = case.link_between("a", "c")
+    monkeypatch.setattr(evidence, "decisions", decisions)
+    (finding, *_) = naks_and_retransmits_agree(evidence, [reliable.traffic.flows[1]])
+    assert finding.outcome is Outcome.PASS
+
+
+@pytest.mark.parametrize(("events", "outcome"), [(1, Outcome.PASS), (0, Outcome.FAIL)])
+def test_the_sessions_of_a_restarted_publisher_are_counted_together(reliable, events, outcome):
+    extend_run(reliable)
+    add_earlier_session(reliable, 7)
+    for name in ("a/6", "b/5", "a/36"):
+        reliable.values[name] *= 2
+    path = reliable.write()
+    if events:
+        path = write_with_event(reliable, "kill", "a", "publisher", (1, 2))
+    findings = naks_and_retransmits_agree(Evidence(path), list(reliable.case.traffic))
+    assert findings[-1].outcome is outcome
+
+
+@pytest.mark.parametrize("deviation", [-1, 0, 1])
+def test_a_restarted_driver_has_counted_the_naks_that_it_sent_since(reliable, deviation):
+    extend_run(reliable)
+    asked_ns = sorted(each.time_ns for each in reliable.packets["b"] if each.kind == "NAK")
+    span_ns = asked_ns[9] + 1, asked_ns[9] + STEP_NS // 4
+    for name in ("rcv-naks-sent", "b/5"):
+        reliable.values[name] = len(asked_ns) - 10 + deviation
+    path = write_with_event(reliable, "kill", "b", "driver", span_ns)
+    findings = naks_and_retransmits_agree(Evidence(path), list(reliable.case.traffic))
+    expected = Outcome.FAIL if deviation else Outcome.PASS
+    assert findings[-1].outcome is expected
 
 
 def test_a_link_without_drops_and_naks_agrees(tmp_path):
