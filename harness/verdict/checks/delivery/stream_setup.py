@@ -4,6 +4,8 @@ SETUP   SETUP   SETUP   DATA DATA ....... heartbeat .. heartbeat .. DATA
 |<100ms>|       ^ SM             |<-- 100 ms -->|
 
 In a group, each SETUP goes to all receivers, and any of them may answer it or request another one.
+While a sender's driver is paused, it neither sends nor reads. If the publisher was killed, only its
+last session is judged.
 """
 
 import numpy as np
@@ -21,6 +23,7 @@ from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import Finding, failed, passed, present
 from windtunnel.harness.verdict.core.virtual import is_virtual
 from windtunnel.harness.verdict.core.wire import Wire, status_messages
+from windtunnel.harness.verdict.views.pauses import pauses_of
 
 SETUPS = "setups_until_answered"
 
@@ -32,12 +35,17 @@ def setups_until_answered(evidence: Evidence, traffic: TrafficCase) -> Finding:
     """SETUPs are sent every 100 ms until a status message arrives, and then only on request, and
     not sooner after the last one. They have the TTL of the channel, and the flag of a group.
     """
-    wire, case, capture = present(
-        evidence.wire(traffic), evidence.case, evidence.capture(traffic.from_host)
+    wire, case, capture, pauses = present(
+        evidence.wire(traffic),
+        evidence.case,
+        evidence.capture(traffic.from_host),
+        pauses_of(evidence, traffic.from_host),
     )
     where = (evidence.name_of(evidence.folder.capture(traffic.from_host)),)
     own = capture.frames[sent_by(capture.frames, case.address(traffic.from_host))]
     own = own[(own["frame_type"] == SETUP) & (own["stream_id"] == traffic.stream_id)]
+    if case.sessions_of(traffic) > 1:
+        own = own[own["session_id"] == wire.facts.session_id]
     channel = parse_channel(traffic.channel)
     if channel.is_group:
         # Each receiver gets every SETUP, on each of its ports.
@@ -68,12 +76,13 @@ def setups_until_answered(evidence: Evidence, traffic: TrafficCase) -> Finding:
         if lead_ns > PACE_SLACK_NS:
             text = f"a SETUP was sent {lead_ns} ns early, expected an interval of {INTERVAL_NS} ns"
             return failed(SETUPS, text, traffic.id, evidence=where)
-    waits = np.diff(np.append(early, first_answer_ns) if len(answers_ns) else early)
+    marks_ns = np.append(early, first_answer_ns) if len(answers_ns) else early
+    waits = np.diff(marks_ns) - pauses.within_ns(marks_ns[:-1], marks_ns[1:])
     if (waits > INTERVAL_NS + TOLERANCE_NS).any():
         text = f"no SETUP was sent for {int(waits.max())} ns before the first status message, "
         text += f"expected one every {INTERVAL_NS} ns"
         return failed(SETUPS, text, traffic.id, evidence=where)
-    late = _unrequested(wire, setups_ns, answers_ns)
+    late = _unrequested(wire, setups_ns, pauses.due_ns(answers_ns, TOLERANCE_NS))
     if len(late):
         text = (
             f"{len(late)} unrequested SETUPs were sent after the first status message, "
@@ -96,10 +105,10 @@ def _lead_ns(setups_ns: NDArray[np.int64]) -> int:
 
 
 def _unrequested(
-    wire: Wire, setups_ns: NDArray[np.int64], answers_ns: NDArray[np.int64]
+    wire: Wire, setups_ns: NDArray[np.int64], read_ns: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """Return the times of the SETUPs that were sent after a status message although no receiver had
-    requested one.
+    requested one, given the times by which the sender had read the status messages.
     """
     frames = wire.feedback_arrived_from_all
     requests = frames[(frames["frame_type"] == SM) & ((frames["flags"] & SM_FLAG_SEND_SETUP) != 0)]
@@ -108,6 +117,6 @@ def _unrequested(
     requested = np.searchsorted(requests_ns, setups_ns, "right") > np.searchsorted(
         requests_ns, before_ns
     )
-    answered = np.searchsorted(np.sort(answers_ns), setups_ns - TOLERANCE_NS, side="right") > 0
+    answered = setups_ns >= read_ns.min(initial=np.iinfo(np.int64).max)
     late: NDArray[np.int64] = setups_ns[answered & ~requested]
     return late

@@ -3,6 +3,8 @@ at a time.
 
 subscribers have consumed    p1        p2  p3        p4
 status messages contain      p1 ............ p3 .......      a quarter of the window apart
+
+An image begins to send status messages with the position at which it joined.
 """
 
 import numpy as np
@@ -37,15 +39,18 @@ def status_messages_consumed(evidence: Evidence, traffic: TrafficCase) -> Findin
     where = (evidence.name_of(capture), evidence.name_of(files.frames))
     messages = status_messages(wire.feedback_sent)
     at = positions(messages, wire.facts.initial_term_id, wire.facts.term_length)
+    frames = frames[headers(frames)["session_id"] == wire.facts.session_id]
     ends = frames["position"] + aligned_lengths(headers(frames)["frame_length"])
+    joins = [each.join_position for each in subscriber.parts]
+    joins = joins or [subscriber.join_position]
     # A frame's time was recorded before the frame was consumed. The status message is sent later.
     read = known_at(
         frames["time_ns"].astype(np.int64),
         np.maximum.accumulate(ends) if len(ends) else ends,
         messages["time_ns"].astype(np.int64),
-        subscriber.join_position,
+        joins[0],
     )
-    ahead = np.flatnonzero(at > read)
+    ahead = np.flatnonzero((at > read) & ~np.isin(at, joins))
     if len(ahead):
         position = int(at[ahead[0]])
         text = (
@@ -53,7 +58,7 @@ def status_messages_consumed(evidence: Evidence, traffic: TrafficCase) -> Findin
             f"{int(read[ahead[0]])}; {len(ahead)} of {len(messages)} status messages are ahead"
         )
         return failed(CONSUMED, text, traffic.id, evidence=where, position=position)
-    between = np.flatnonzero(~np.isin(at, np.append(ends, subscriber.join_position)))
+    between = np.flatnonzero(~np.isin(at, np.append(ends, joins)))
     if len(between):
         position = int(at[between[0]])
         text = f"a status message has position {position}, at which no frame ends"

@@ -5,8 +5,10 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.harness.verdict.judged import judged
+from tests.unit.harness.verdict.synthetic_events import add_earlier_session, write_with_event
 from tests.unit.harness.verdict.synthetic_group import join, write
 from tests.unit.harness.verdict.synthetic_run import (
+    STEP_NS,
     Packet,
     SyntheticRun,
     make_run,
@@ -98,6 +100,34 @@ def test_one_request_permits_one_setup(run):
     setup(run, late_ns)
     setup(run, late_ns + INTERVAL_NS)
     assert finding_of(run).outcome is Outcome.FAIL
+
+
+@pytest.mark.parametrize(("is_paused", "outcome"), [(True, Outcome.PASS), (False, Outcome.FAIL)])
+def test_a_sender_that_was_paused_has_not_read_the_answer(run, is_paused, outcome):
+    """It sends a SETUP that is due before it reads its socket."""
+    answered_ns = first_ns(run, "SM")
+    span_ns = answered_ns - STEP_NS // 4, answered_ns + 5 * INTERVAL_NS
+    setup(run, span_ns[1] + 1)
+    host = "a" if is_paused else "b"
+    evidence = Evidence(write_with_event(run, "pause", host, "driver", span_ns))
+    assert setups_until_answered(evidence, run.traffic).outcome is outcome
+
+
+@pytest.mark.parametrize(("is_paused", "outcome"), [(True, Outcome.PASS), (False, Outcome.FAIL)])
+def test_a_sender_that_is_paused_sends_no_setup(run, is_paused, outcome):
+    opened_ns = first_ns(run, "SETUP")
+    delay_all_after_setup(run, 5 * INTERVAL_NS)
+    span_ns = opened_ns + STEP_NS, opened_ns + 4 * INTERVAL_NS
+    host = "a" if is_paused else "b"
+    evidence = Evidence(write_with_event(run, "pause", host, "driver", span_ns))
+    assert setups_until_answered(evidence, run.traffic).outcome is outcome
+
+
+def test_a_restarted_publisher_sends_no_setup_until_it_has_another_session(run):
+    add_earlier_session(run, 7)
+    assert finding_of(run).outcome is Outcome.FAIL
+    evidence = Evidence(write_with_event(run, "kill", "a", "publisher", (1, 2)))
+    assert setups_until_answered(evidence, run.traffic).outcome is Outcome.PASS
 
 
 def test_missing_senders_capture_is_inconclusive(run):

@@ -1,11 +1,20 @@
 """Positions of status messages: consumed only, in steps of a quarter of the window."""
 
 import struct
+from dataclasses import replace
 
 import pytest
 
 from tests.unit.harness.verdict.judged import judged
-from tests.unit.harness.verdict.synthetic_run import WINDOW, SyntheticRun, make_run, place
+from tests.unit.harness.verdict.synthetic_run import (
+    SESSION_ID,
+    TRAFFIC,
+    WINDOW,
+    SyntheticRun,
+    make_run,
+    place,
+)
+from windtunnel.harness.artifact.host.application import Part, SubscriberFacts
 from windtunnel.harness.verdict.checks.flow_control.acknowledgement import (
     status_messages_consumed,
     status_messages_in_strides,
@@ -62,6 +71,25 @@ def test_a_position_within_a_frame_is_reported(run):
     finding = consumed(run)
     assert (finding.outcome, finding.position) == (Outcome.FAIL, position_of(fourth))
     assert "no frame ends" in finding.text
+
+
+@pytest.mark.parametrize(("later", "outcome"), [(0, Outcome.PASS), (32, Outcome.FAIL)])
+def test_an_image_that_replaces_another_one_begins_at_the_position_where_it_joined(
+    run, later, outcome
+):
+    """The image exists before the subscriber reads it."""
+    fourth = messages(run)[3]
+    set_position(fourth, position_of(fourth) + 4096 + later)
+    path = run.write()
+    document = run.folder.host("b").subscriber(TRAFFIC).document
+    facts = SubscriberFacts.read(document)
+    assert facts is not None
+    joined = position_of(fourth) - later
+    first = Part(SESSION_ID, 0, joined - 4096, False, 0, fourth.time_ns)
+    second = Part(SESSION_ID, joined, facts.end_position, True, fourth.time_ns + 1, run.now_ns)
+    replace(facts, join_position=joined, parts=[first, second]).write(document)
+    finding = judged(status_messages_consumed, Evidence(path), run.traffic)
+    assert finding.outcome is outcome
 
 
 def test_data_that_is_read_later_was_not_read_by_then(run):
