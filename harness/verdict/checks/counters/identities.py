@@ -22,7 +22,7 @@ from windtunnel.harness.dissect.driver_files.cnc_file import LABEL_LENGTH_MAX
 from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import Finding, Missing, failed, passed, present
-from windtunnel.harness.verdict.core.wire import Wire
+from windtunnel.harness.verdict.core.wire import Wire, status_messages
 
 IDENTIFY = "counters_identify_streams"
 
@@ -139,7 +139,11 @@ def _publication(
 def _image(
     evidence: Evidence, traffic: TrafficCase, wire: Wire, counters: Sequence[CounterFacts]
 ) -> Iterator[str]:
-    """Yield what is wrong with the counters of an image and of its subscriptions."""
+    """Yield what is wrong with the counters of an image and of its subscriptions. A receiver that
+    sent no status message of the session, because it joined the group too late, had no image.
+    """
+    if len(status_messages(wire.feedback_sent)) == 0:
+        return
     yield from _absent(wire, counters, (*_OF_IMAGE, counter_key.SUBSCRIBER_POSITION))
     own = _of_types(wire, counters, (*_OF_IMAGE, *_FURTHER_OF_IMAGE))
     readers = _of_types(wire, counters, (counter_key.SUBSCRIBER_POSITION,))

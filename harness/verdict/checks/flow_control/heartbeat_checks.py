@@ -23,8 +23,9 @@ from windtunnel.harness.verdict.core.finding import (
 )
 from windtunnel.harness.verdict.core.kind import Kind
 from windtunnel.harness.verdict.core.outcome import Outcome
-from windtunnel.harness.verdict.core.wire import Wire
+from windtunnel.harness.verdict.core.wire import FrameSequence, Wire
 from windtunnel.harness.verdict.views.pauses import pauses_of
+from windtunnel.harness.verdict.views.sent_data import sent_to_any
 
 SILENCE = "heartbeats_in_silence"
 
@@ -44,7 +45,8 @@ def heartbeats_in_silence(evidence: Evidence, traffic: TrafficCase) -> Finding:
         pauses_of(evidence, traffic.from_host),
     )
     where = (evidence.name_of(evidence.folder.capture(traffic.from_host)),)
-    misplaced = _misplaced(wire, planned.log.start_position)
+    sent = sent_to_any(evidence, traffic, wire)
+    misplaced = _misplaced(wire, sent, planned.log.start_position)
     if misplaced is not None:
         position, text = misplaced
         return failed(
@@ -79,13 +81,15 @@ def heartbeats_in_silence(evidence: Evidence, traffic: TrafficCase) -> Finding:
     return passed(SILENCE, text, traffic.id, evidence=where, facts=facts)
 
 
-def _misplaced(wire: Wire, start_position: int) -> tuple[int, str] | None:
-    """Return the first heartbeat whose position is not the end of the data sent before it."""
+def _misplaced(wire: Wire, sent: FrameSequence, start_position: int) -> tuple[int, str] | None:
+    """Return the first heartbeat whose position is not the end of the data sent before it, to any
+    receiver.
+    """
     facts = wire.facts
     heartbeat_positions = positions(wire.heartbeats_sent, facts.initial_term_id, facts.term_length)
-    tops = np.concatenate([[start_position], np.maximum.accumulate(wire.sent.ends)])
+    tops = np.concatenate([[start_position], np.maximum.accumulate(sent.ends)])
     before = np.searchsorted(
-        wire.sent.frames["time_ns"].astype(np.int64), wire.heartbeats_sent["time_ns"], side="right"
+        sent.frames["time_ns"].astype(np.int64), wire.heartbeats_sent["time_ns"], side="right"
     )
     wrong = np.flatnonzero(heartbeat_positions != tops[before])
     if len(wrong) == 0:

@@ -22,7 +22,8 @@ from windtunnel.harness.verdict.checks.retransmission.recovery import processed_
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import Finding, Missing, failed, passed, present
 from windtunnel.harness.verdict.core.kind import Kind
-from windtunnel.harness.verdict.core.wire import Wire, status_messages
+from windtunnel.harness.verdict.core.wire import FrameSequence, Wire, status_messages
+from windtunnel.harness.verdict.views.sent_data import sent_to_any
 from windtunnel.harness.verdict.views.series import Series, known_at, stream_series
 
 SENDER = "snd_lmt_follows_status"
@@ -103,10 +104,11 @@ def pub_lmt_follows_snd_pos(evidence: Evidence, traffic: TrafficCase) -> Finding
     facts = evidence.publisher(traffic)
     if not isinstance(facts, Missing):
         ends.append(facts.end_position)
-    sender_positions = np.unique(np.concatenate([[start, *ends], wire.sent.ends]))
+    sent = sent_to_any(evidence, traffic, wire)
+    sender_positions = np.unique(np.concatenate([[start, *ends], sent.ends]))
     violation = (
         _misplaced(series, sender_positions, window)
-        or _too_far_ahead(series, wire, window, start, ends)
+        or _too_far_ahead(series, sent, window, start, ends)
         or _left_open(series, wire, ends)
     )
     if violation is not None:
@@ -137,21 +139,21 @@ def _misplaced(
 
 
 def _too_far_ahead(
-    series: Series, wire: Wire, window: int, start: int, ends: list[int]
+    series: Series, sent: FrameSequence, window: int, start: int, ends: list[int]
 ) -> tuple[int, str] | None:
     """Return the first pub-lmt sample that is more than one publication window ahead of the data
     sent.
     """
-    times_ns = wire.sent.frames["time_ns"].astype(np.int64)
-    sent = known_at(times_ns, np.maximum.accumulate(wire.sent.ends), series.read_before_ns, start)
-    ahead = np.flatnonzero((series.values > sent + window) & ~np.isin(series.values, ends))
+    times_ns = sent.frames["time_ns"].astype(np.int64)
+    reached = known_at(times_ns, np.maximum.accumulate(sent.ends), series.read_before_ns, start)
+    ahead = np.flatnonzero((series.values > reached + window) & ~np.isin(series.values, ends))
     if len(ahead) == 0:
         return None
     at = int(ahead[0])
     value = int(series.values[at])
     return value, (
-        f"pub-lmt was {value}, but data had been sent only up to {int(sent[at])}, and the window "
-        f"is {window} bytes"
+        f"pub-lmt was {value}, but data had been sent only up to {int(reached[at])}, and the "
+        f"window is {window} bytes"
     )
 
 

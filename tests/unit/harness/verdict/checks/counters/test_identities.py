@@ -179,6 +179,17 @@ def test_an_absent_counter_is_reported(run, host, name):
     assert finding.text == f"on host {host}, no {name} has session -4242, stream 1001 in its key"
 
 
+@pytest.mark.parametrize(("had_image", "outcome"), [(False, Outcome.PASS), (True, Outcome.FAIL)])
+def test_a_receiver_that_came_too_late_for_an_image_has_no_counters_of_it(run, had_image, outcome):
+    counters = counters_of(run)
+    for name in ("rcv-hwm", "rcv-pos", "sub-pos", "tap"):
+        del counters["b"][name]
+    if not had_image:
+        for host in ("a", "b"):
+            run.packets[host] = [each for each in run.packets[host] if each.kind != "SM"]
+    assert finding_of(run, counters).outcome is outcome
+
+
 def test_a_subscription_with_the_id_of_an_image_is_reported(run):
     counters = counters_of(run)
     receive = run.traffic.receive

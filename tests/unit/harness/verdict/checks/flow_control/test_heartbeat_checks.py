@@ -5,6 +5,7 @@ import struct
 import pytest
 
 from tests.unit.harness.verdict.checks.flow_control.test_status_message_checks import wait
+from tests.unit.harness.verdict.synthetic_group import join, write
 from tests.unit.harness.verdict.synthetic_run import (
     A_TO_B,
     STEP_NS,
@@ -89,6 +90,21 @@ def test_a_heartbeat_with_another_position_violates_the_protocol(run, off):
     assert finding.outcome is FAIL
     assert finding.kind is Kind.PROTOCOL
     assert "the end of the data sent" in finding.text
+
+
+@pytest.mark.parametrize(("off", "outcome"), [(0, Outcome.INCONCLUSIVE), (-32, FAIL)])
+def test_a_destination_that_was_added_late_has_the_same_heartbeats(run, monkeypatch, off, outcome):
+    """Their position is the end of the data that others were sent, before it was added."""
+    rest(run, 150, 100, sent=end_of(data(run)[20]) + off)
+    late_ns = data(run)[20].time_ns + 1
+    join(run, monkeypatch, first="b")
+    packets = run.packets["a"]
+    run.packets["a"] = [
+        each for each in packets if each.destination != "c" or each.time_ns > late_ns
+    ]
+    evidence = Evidence(write(run))
+    finding = heartbeats_in_silence(evidence, run.traffic.between("a", "c"))
+    assert finding.outcome is outcome, finding.text
 
 
 def test_silence_after_the_publisher_ended_is_no_fault(run):

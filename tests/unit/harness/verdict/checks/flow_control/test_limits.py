@@ -137,6 +137,20 @@ def of_group(run, control=""):
     return {flow.to_host: snd_lmt_follows_status(evidence, flow) for flow in traffic.flows}
 
 
+@pytest.mark.parametrize(("off", "outcome"), [(0, Outcome.PASS), (-1, Outcome.FAIL)])
+def test_the_limit_of_a_group_follows_the_data_sent_to_any_reader(run, monkeypatch, off, outcome):
+    """The other one was added late."""
+    join(run, monkeypatch, first="b")
+    change(run, "pub-lmt", 5, lambda before: before + off)
+    packets = run.packets["a"]
+    late_ns = packets[len(packets) // 2].time_ns
+    run.packets["a"] = [
+        each for each in packets if each.destination != "c" or each.time_ns > late_ns
+    ]
+    finding = pub_lmt_follows_snd_pos(Evidence(write(run)), run.traffic.between("a", "c"))
+    assert finding.outcome is outcome
+
+
 def withhold(run, reader, after):
     """Keep only some of a receiver's status messages at the sender."""
     own = [each for each in run.packets["a"] if each.source == reader and each.kind == "SM"]
