@@ -7,6 +7,7 @@ A value with timestamp t0 was read before t1, the time of the next pass that wro
 frames that a sample reflects arrived before t1, and another counter's value at t1 is newer.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -99,9 +100,10 @@ def _series(name: str, samples: Records, chosen: Records) -> Series:
 
 def contiguous_by(wire: Wire, start_position: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return two arrays: increasing times, and the position up to which the data was contiguous at
-    each time.
+    each time. What arrived before the start position does not count.
     """
     starts, first = np.unique(wire.arrived.starts, return_index=True)
+    starts, first = starts[starts >= start_position], first[starts >= start_position]
     times_ns = wire.arrived.frames["time_ns"][first].astype(np.int64)
     ends = wire.arrived.ends[first]
     follows = np.concatenate([[start_position], ends[:-1]])
@@ -120,6 +122,26 @@ def highest_by(wire: Wire) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     tops = np.concatenate([wire.arrived.ends, wire.heartbeat_positions])
     order = np.argsort(times_ns, kind="stable")
     return times_ns[order], np.maximum.accumulate(tops[order])
+
+
+def received_by(
+    wire: Wire, start_position: int, joins: Sequence[tuple[int, int]], *, contiguous: bool
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return two arrays: increasing times, and the position up to which the images of a session had
+    received everything, or anything, at each time.
+
+    `joins` are the time and the position at which each image joined. It need not have received what
+    precedes it.
+    """
+    found = [contiguous_by(wire, start_position) if contiguous else highest_by(wire)]
+    for time_ns, position in joins:
+        found.append((np.array([time_ns]), np.array([position])))
+        if contiguous:
+            times_ns, ends = contiguous_by(wire, position)
+            found.append((np.maximum(times_ns, time_ns), ends))
+    times_ns, positions = (np.concatenate(each) for each in zip(*found, strict=True))
+    order = np.argsort(times_ns, kind="stable")
+    return times_ns[order], np.maximum.accumulate(positions[order])
 
 
 def known_at(

@@ -32,6 +32,7 @@ from windtunnel.harness.dissect.frames.frames import Frames
 from windtunnel.harness.scenario.resolved.case import Case, TrafficCase
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import Missing, present
+from windtunnel.harness.verdict.core.wire import Wire
 
 NEVER_NS = int(np.iinfo(np.int64).max)
 _IMAGE_ROLES = frozenset({"driver", "subscriber"})
@@ -103,14 +104,35 @@ def sessions_sent(evidence: Evidence, traffic: TrafficCase) -> list[TrafficCase]
     """Return a stream once for each session that its publisher's host sent. There are several if
     the publisher was killed and restarted.
     """
-    case, near = present(evidence.case, evidence.capture(traffic.from_host))
+    case = present(evidence.case)
     if case.sessions_of(traffic) == 1:
         return [traffic]
+    near = present(evidence.capture(traffic.from_host))
     setups = near.frames[near.frames["frame_type"] == SETUP]
     setups = setups[sent_by(setups, case.address(traffic.from_host))]
     setups = setups[setups["stream_id"] == traffic.stream_id]
     sessions = np.unique(setups["session_id"]).tolist()
     return [traffic.model_copy(update={"session_id": each}) for each in sessions]
+
+
+def joins_of(evidence: Evidence, traffic: TrafficCase, wire: Wire) -> list[tuple[int, int]]:
+    """Return when and at which position each image of a session joined, if its stream rejoins: with
+    the first SETUP of that position which arrived. What was sent earlier need not have arrived.
+    """
+    subscriber = evidence.subscriber(traffic)
+    parts = [] if isinstance(subscriber, Missing) else subscriber.parts
+    parts = [each for each in parts if each.session_id == wire.facts.session_id]
+    if not parts:
+        return []
+    setups = present(evidence.capture(traffic.to_host)).frames
+    setups = of_stream(setups, wire.facts.session_id, wire.facts.stream_id)
+    setups = setups[setups["frame_type"] == SETUP]
+    sent, times_ns = _setup_positions(setups), setups["time_ns"].astype(np.int64)
+    joins = []
+    for each in parts:
+        arrived_ns = times_ns[sent == each.join_position]
+        joins.append((int(arrived_ns.min(initial=each.joined_ns)), each.join_position))
+    return joins
 
 
 def image_expectations(evidence: Evidence, traffic: TrafficCase) -> ImageExpectations:

@@ -23,6 +23,7 @@ from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import Finding, Missing, failed, passed, present
 from windtunnel.harness.verdict.core.wire import Wire, status_messages
+from windtunnel.harness.verdict.views.pauses import counted_since_ns
 
 IDENTIFY = "counters_identify_streams"
 
@@ -140,9 +141,11 @@ def _image(
     evidence: Evidence, traffic: TrafficCase, wire: Wire, counters: Sequence[CounterFacts]
 ) -> Iterator[str]:
     """Yield what is wrong with the counters of an image and of its subscriptions. A receiver that
-    sent no status message of the session, because it joined the group too late, had no image.
+    sent no status message of the session had no image, because it joined the group too late, or
+    its driver was restarted after the end.
     """
-    if len(status_messages(wire.feedback_sent)) == 0:
+    messages = status_messages(wire.feedback_sent)
+    if not (messages["time_ns"] >= counted_since_ns(evidence, traffic.to_host)).any():
         return
     yield from _absent(wire, counters, (*_OF_IMAGE, counter_key.SUBSCRIBER_POSITION))
     own = _of_types(wire, counters, (*_OF_IMAGE, *_FURTHER_OF_IMAGE))

@@ -21,11 +21,12 @@ from windtunnel.harness.verdict.core.outcome import Outcome
 from windtunnel.harness.verdict.core.wire import MAY_HAVE_LEFT, Wire
 from windtunnel.harness.verdict.views.series import (
     Series,
-    contiguous_by,
     highest_by,
     known_at,
+    received_by,
     stream_series,
 )
+from windtunnel.harness.verdict.views.sessions import joins_of
 
 REACHES_END = "rcv_pos_reaches_end"
 MONOTONIC = "rcv_pos_monotonic"
@@ -77,12 +78,9 @@ def rcv_pos_monotonic(evidence: Evidence, traffic: TrafficCase) -> Finding:
             text = f"{series.name} {what} at sample {at}: {value}"
             return failed(MONOTONIC, text, traffic.id, evidence=where, position=value)
     start = planned.log.start_position
-    if traffic.reliable:
-        times_ns, positions = contiguous_by(wire, start)
-        backing = "the data was contiguous"
-    else:
-        times_ns, positions = highest_by(wire)
-        backing = "frames had arrived"
+    joins = joins_of(evidence, traffic, wire)
+    times_ns, positions = received_by(wire, start, joins, contiguous=traffic.reliable)
+    backing = "the data was contiguous" if traffic.reliable else "frames had arrived"
     backed = known_at(times_ns, positions, position.read_before_ns, start)
     following = known_at(hwm.times_ns, hwm.values, position.read_before_ns, start)
     for limit, reason in ((backed, backing), (following, "rcv-hwm had advanced")):

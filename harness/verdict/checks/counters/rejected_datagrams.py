@@ -50,6 +50,7 @@ from windtunnel.harness.verdict.core.kind import Kind
 from windtunnel.harness.verdict.core.wire import Wire, status_messages, unsound
 from windtunnel.harness.verdict.views.pauses import counted_since_ns
 from windtunnel.harness.verdict.views.series import known_at
+from windtunnel.harness.verdict.views.sessions import sessions_sent
 
 OVER_UNDER_RUNS = "over_under_runs_counted"
 INVALID = "invalid_packets_counted"
@@ -189,14 +190,12 @@ def _is_unread(sent: Frames, heads: Frames) -> NDArray[np.bool_]:
 
 def _wires(evidence: Evidence, case: Case, host: str) -> list[tuple[TrafficCase, Wire]]:
     """Return each stream that a host sends or receives, as captured. A stream occurs once for each
-    pair of sending and receiving hosts.
+    pair of sending and receiving hosts, and for each of its sessions.
     """
     flows = (flow for each in case.traffic for flow in each.flows)
-    return [
-        (flow, present(evidence.wire(flow)))
-        for flow in flows
-        if host in (flow.from_host, flow.to_host)
-    ]
+    own = (flow for flow in flows if host in (flow.from_host, flow.to_host))
+    sessions = (each for flow in own for each in sessions_sent(evidence, flow))
+    return [(each, present(evidence.wire(each))) for each in sessions]
 
 
 def _while_known(

@@ -34,11 +34,11 @@ from windtunnel.harness.verdict.views.images import without_image
 from windtunnel.harness.verdict.views.pauses import Pauses, pauses_of
 from windtunnel.harness.verdict.views.series import (
     Series,
-    contiguous_by,
-    highest_by,
     known_at,
     least_series,
+    received_by,
 )
+from windtunnel.harness.verdict.views.sessions import joins_of
 
 ON_TIME = "status_messages_on_time"
 BACKED = "status_messages_backed"
@@ -201,8 +201,9 @@ def status_messages_backed(evidence: Evidence, traffic: TrafficCase) -> Finding:
     at = positions(messages, facts.initial_term_id, facts.term_length)
     times_ns = messages["time_ns"].astype(np.int64)
     start = planned.log.start_position
-    contiguous = contiguous_by(wire, start) if traffic.reliable else highest_by(wire)
-    backed = known_at(*contiguous, times_ns, start)
+    joins = joins_of(evidence, traffic, wire)
+    received = received_by(wire, start, joins, contiguous=traffic.reliable)
+    backed = known_at(*received, times_ns, start)
     decreased = np.zeros(len(messages), dtype=np.bool_)
     for receiver in np.unique(messages["receiver_id"]):
         own = np.flatnonzero(messages["receiver_id"] == receiver)

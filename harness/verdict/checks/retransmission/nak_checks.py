@@ -33,7 +33,8 @@ from windtunnel.harness.verdict.core.virtual import is_virtual
 from windtunnel.harness.verdict.core.wire import Wire
 from windtunnel.harness.verdict.views.acceptance import certainly_accepted, while_received
 from windtunnel.harness.verdict.views.pauses import Pauses, pauses_of
-from windtunnel.harness.verdict.views.series import contiguous_by, highest_by, known_at
+from windtunnel.harness.verdict.views.series import highest_by, known_at, received_by
+from windtunnel.harness.verdict.views.sessions import joins_of
 
 ONLY_GAPS = "naks_only_for_gaps"
 PACED = "naks_paced"
@@ -61,6 +62,15 @@ class _Naks:
     ends: NDArray[np.int64]
 
 
+@dataclass(frozen=True)
+class _Images:
+    """Where the images of one stream begin."""
+
+    start: int
+    joins: list[tuple[int, int]]
+    "Time and position, if the stream rejoins."
+
+
 def _naks(wire: Wire) -> _Naks:
     naks = wire.naks(wire.feedback_sent)
     starts = wire.nak_positions(naks)
@@ -79,7 +89,8 @@ def naks_only_for_gaps(evidence: Evidence, traffic: TrafficCase) -> Finding:
     closed_ns = _closed_ns(wire, naks, start)
     facts = {"naks": len(naks.starts)}
     all_gaps = has_all_gaps(evidence, traffic)
-    for wrong, what in _violations(wire, naks, start, closed_ns, all_gaps=all_gaps):
+    images = _Images(start, joins_of(evidence, traffic, wire))
+    for wrong, what in _violations(wire, naks, images, closed_ns, all_gaps=all_gaps):
         at = np.flatnonzero(wrong)
         if len(at) == 0:
             continue
@@ -108,21 +119,23 @@ def _unless_dropped(evidence: Evidence, traffic: TrafficCase, finding: Finding) 
 
 
 def _violations(
-    wire: Wire, naks: _Naks, start: int, closed_ns: NDArray[np.int64], *, all_gaps: bool
+    wire: Wire, naks: _Naks, images: _Images, closed_ns: NDArray[np.int64], *, all_gaps: bool
 ) -> list[tuple[NDArray[np.bool_], str]]:
     """Return (mask of NAKs, description) for each kind of violation, the most severe first."""
     term_length = wire.facts.term_length
-    times_ns = naks.times_ns
+    times_ns, start = naks.times_ns, images.start
     last = naks.ends - 1
     uneven = (naks.starts % FRAME_ALIGNMENT != 0) | (naks.ends % FRAME_ALIGNMENT != 0)
     malformed = uneven | (naks.ends <= naks.starts) | (naks.starts < start)
     malformed |= naks.starts // term_length != last // term_length
     if all_gaps:
-        is_border = (naks.starts == start) | (naks.starts % term_length == 0)
+        is_border = np.isin(naks.starts, [start, *(position for _, position in images.joins)])
+        is_border |= naks.starts % term_length == 0
         border_ns = np.where(is_border, 0, _gap_start_ns(wire, naks.starts))
         misplaced = (border_ns > times_ns, "does not begin where an arrived frame ends")
     else:
-        whole = known_at(*contiguous_by(wire, start), times_ns, start)
+        received = received_by(wire, start, images.joins, contiguous=True)
+        whole = known_at(*received, times_ns, start)
         misplaced = (whole < naks.starts, "skips an earlier gap")
     seen_ns = _seen_ns(wire, naks.ends)
     known_ns = np.where(naks.ends % term_length == 0, seen_ns, _edge_ns(wire, naks.ends))

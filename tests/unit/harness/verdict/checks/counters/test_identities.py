@@ -6,7 +6,13 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.harness.verdict.judged import judged
-from tests.unit.harness.verdict.synthetic_run import SESSION_ID, STREAM_ID, make_run
+from tests.unit.harness.verdict.synthetic_events import write_with_event
+from tests.unit.harness.verdict.synthetic_run import (
+    SESSION_ID,
+    START_NS,
+    STREAM_ID,
+    make_run,
+)
 from windtunnel.harness.artifact.host.counter_sample import CounterFacts, write_counters
 from windtunnel.harness.dissect.driver_files.log_buffer import METADATA_LENGTH
 from windtunnel.harness.verdict.checks.counters.identities import counters_identify_streams
@@ -188,6 +194,18 @@ def test_a_receiver_that_came_too_late_for_an_image_has_no_counters_of_it(run, h
         for host in ("a", "b"):
             run.packets[host] = [each for each in run.packets[host] if each.kind != "SM"]
     assert finding_of(run, counters).outcome is outcome
+
+
+@pytest.mark.parametrize(("is_over", "outcome"), [(False, Outcome.FAIL), (True, Outcome.PASS)])
+def test_a_driver_that_was_restarted_after_the_end_had_no_image(run, is_over, outcome):
+    counters = counters_of(run)
+    for name in ("rcv-hwm", "rcv-pos", "sub-pos", "tap"):
+        del counters["b"][name]
+    ended_ns = run.now_ns + 10**9 if is_over else START_NS
+    path = write_with_event(run, "kill", "b", "driver", (ended_ns - 1, ended_ns))
+    for host, rows in counters.items():
+        write_counters(run.folder.host(host).counters, list(rows.values()))
+    assert counters_identify_streams(Evidence(path), run.traffic).outcome is outcome
 
 
 def test_a_subscription_with_the_id_of_an_image_is_reported(run):

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.unit.harness.verdict.synthetic_events import write_with_event
+from tests.unit.harness.verdict.synthetic_events import add_earlier_session, write_with_event
 from tests.unit.harness.verdict.synthetic_group import join, write
 from tests.unit.harness.verdict.synthetic_run import (
     PORT,
@@ -239,6 +239,18 @@ def test_over_runs_and_under_runs_must_be_counted(run, position, name, other):
         run.values[other] = 0
     run.values[name] = 1
     assert runs(run).outcome is Outcome.PASS
+
+
+@pytest.mark.parametrize(("value", "outcome"), [(0, Outcome.FAIL), (1, Outcome.PASS)])
+def test_an_over_run_of_a_session_of_a_killed_publisher_counts(run, value, outcome):
+    arrive(run, data(8 * TERM_LENGTH))
+    of_last_session = run.packets["b"][-1]
+    add_earlier_session(run, 7)
+    run.packets["b"].remove(of_last_session)
+    run.values[OVER_RUNS] = value
+    path = write_with_event(run, "kill", "a", "publisher", (1, 2))
+    (finding,) = over_under_runs_counted(Evidence(path), [run.traffic])
+    assert finding.outcome is outcome
 
 
 def test_a_heartbeat_may_be_a_term_behind(run):
