@@ -1,5 +1,5 @@
-"""Who is at fault if a subscriber ends before its stream, or waits in vain: the scenario, if no driver
-could have delivered the rest.
+"""Who is at fault if a subscriber ends before its stream, or waits in vain: the scenario, if no
+driver could have delivered the rest.
 
 fc=tagged    sender follows the tagged receivers ----------> |
              untagged receiver ---> |<-- over a window --->|   Aeron promises it nothing
@@ -23,9 +23,7 @@ from windtunnel.harness.scenario.resolved.unawaited import (
 from windtunnel.harness.scenario.schema.channel import parse_channel
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import AtFault, Finding, Missing
-from windtunnel.harness.verdict.views.pauses import DRIVER
-
-KILL = "kill"
+from windtunnel.harness.verdict.views.pauses import DRIVER, KILL
 
 
 def blame_scenario(evidence: Evidence, finding: Finding) -> Finding:
