@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from windtunnel.harness.artifact.host.application import SubscriberFacts
 from windtunnel.harness.artifact.noun_form import noun_for
 from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.scenario.resolved.unawaited import (
@@ -291,7 +292,7 @@ def _undelivered(
     firsts = np.flatnonzero(np.diff(messages, prepend=-2) != 0)
     firsts = firsts[messages[firsts] >= 0]
     starts[messages[firsts]] = planned.log.frames["position"][firsts]
-    expected[starts < subscriber.join_position] = False
+    expected &= _within_images(subscriber, starts, planned.log.message_ends)
     undelivered = expected.copy()
     undelivered[index] = False
     where = (*_where(evidence, traffic), evidence.name_of(evidence.folder.decisions))
@@ -317,6 +318,20 @@ def _undelivered(
         f"every message without a lost frame was delivered"
     )
     return passed(INTACT, text, traffic.id, evidence=where, facts=facts)
+
+
+def _within_images(
+    subscriber: SubscriberFacts, starts: NDArray[np.int64], ends: NDArray[np.int64]
+) -> NDArray[np.bool_]:
+    """Return a mask of the messages, given their first and end positions, that lie in the range of
+    an image of the subscriber. Between images, and after the last one, it cannot receive any.
+    """
+    if not subscriber.parts:
+        return starts >= subscriber.join_position
+    within = np.zeros(len(starts), dtype=np.bool_)
+    for part in subscriber.parts:
+        within |= (starts >= part.join_position) & (ends <= part.end_position)
+    return within
 
 
 def _message_start(planned: Planned, message: int) -> int:

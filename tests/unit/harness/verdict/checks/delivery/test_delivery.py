@@ -1,11 +1,14 @@
 """The delivery checks detect every wrong delivery, and report the message."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from tests.unit.harness.verdict.judged import judged
 from tests.unit.harness.verdict.synthetic_loss import change, joined_at, let_arrive
 from tests.unit.harness.verdict.synthetic_run import TERM_LENGTH, make_run, status_message
+from windtunnel.harness.artifact.host.application import Part, SubscriberFacts
 from windtunnel.harness.verdict.checks.delivery.delivery import delivered_intact, delivered_once
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import Missing
@@ -236,3 +239,29 @@ def test_a_subscriber_of_the_next_image_may_join_late(unreliable):
     evidence = joined_at(unreliable, 20)
     change(unreliable, rejoins=True)
     assert delivered_intact(evidence, unreliable.traffic).outcome is Outcome.PASS
+
+
+@pytest.mark.parametrize(
+    ("reads_until", "outcome"), [(10, Outcome.PASS), (11, Outcome.FAIL), (None, Outcome.FAIL)]
+)
+def test_messages_between_two_images_need_not_be_delivered(unreliable, reads_until, outcome):
+    change(unreliable, rejoins=True)
+    log = unreliable.log
+    starts = [int(log.frames["position"][log.frames["message"] == each][0]) for each in (10, 15)]
+    missing = [each for each in unreliable.messages if starts[0] < each[0] <= starts[1]]
+    unreliable.messages = [each for each in unreliable.messages if each not in missing]
+    unreliable.frames = [each for each in unreliable.frames if not starts[0] <= each[0] < starts[1]]
+    unreliable.seen_ns.clear()
+    path = unreliable.write()
+    document = unreliable.folder.host("b").subscriber(unreliable.traffic.id).document
+    facts = SubscriberFacts.read(document)
+    join, end, session = facts.join_position, facts.end_position, facts.session_id
+    left = starts[0] if reads_until == 10 else int(log.message_ends[10])
+    parts = [
+        Part(session, join, left, False, 1, 2),
+        Part(session, starts[1], end, True, 3, 4),
+    ]
+    if reads_until is None:
+        parts = [Part(session, join, end, True, 1, 4)]
+    replace(facts, parts=parts, join_position=parts[-1].join_position).write(document)
+    assert delivered_intact(Evidence(path), unreliable.traffic).outcome is outcome
