@@ -4,12 +4,12 @@
     min      the lowest of the last limits of all receivers that have joined
     tagged   the same, but only for receivers whose status messages carry the group's tag
 
-A receiver joins with its first status message, unless that is a window behind the others, and
-leaves with an end-of-stream flag or by timeout. Nothing may be sent before a group has its minimum
-size. A driver may be stricter: it holds the limit while a receiver joins, and removes a receiver
-only when it has nothing to send. The limit computed here is the wider one, which no driver may
-exceed. So a receiver that may have joined counts for the minimum size, but only a receiver that
-has certainly joined limits the sender.
+A receiver joins with its first status message, unless that is a window behind the others or half a
+term behind the sender, and leaves with an end-of-stream flag or by timeout. Nothing may be sent
+before a group has its minimum size. A driver may be stricter: it holds the limit while a receiver
+joins, and removes a receiver only when it has nothing to send. The limit computed here is the wider
+one, which no driver may exceed. So a receiver that may have joined counts for the minimum size, but
+only a receiver that has certainly joined limits the sender.
 Source: Aeron's min and tagged multicast flow control.
 """
 
@@ -25,7 +25,10 @@ from windtunnel.harness.dissect.frames.layout import SM_FLAG_END_OF_STREAM, SM_G
 from windtunnel.harness.dissect.frames.observed_flows import END_OF_TIME_NS
 from windtunnel.harness.scenario.schema.flow_control import FlowControl
 from windtunnel.harness.verdict.core.wire import Wire
+from windtunnel.harness.verdict.views.series import known_at
 
+PROCESSED_NS = 100_000_000
+"""Time within which a driver processes a status message. It may send data before."""
 TAGGED_LENGTH = SM_LENGTH + SM_GROUP_TAG.width
 MAX = "max"
 TAGGED = "tagged"
@@ -51,16 +54,19 @@ class _Group:
         self.limits: list[int] = []
 
     def on_status_message(
-        self, time_ns: int, name: int, limit: int, window: int, is_done: bool
+        self, time_ns: int, name: int, limit: int, window: int, is_done: bool, near: int
     ) -> None:
-        """Remove the receivers that timed out before a status message, then process the message."""
+        """Remove the receivers that timed out before a status message, then process the message.
+        A driver rejects it if the sender is beyond `near`.
+        """
         self.expire_until(time_ns)
         least = min((each.limit for each in self._joined.values()), default=limit)
         if is_done:
             self._joined.pop(name, None)
         else:
             self._seen.add(name)
-            if name in self._joined or limit >= least - window:
+            is_certain = limit >= least - window and self.reached <= near
+            if name in self._joined or is_certain:
                 self._joined[name] = _Receiver(limit, time_ns)
         if not self._joined and len(self._seen) >= self._control.group_min:
             self.reached = max(self.reached, limit)
@@ -115,8 +121,17 @@ def allowed(
         return times_ns, np.maximum.accumulate(limits) if len(limits) else limits
     group = _Group(control, start)
     done = (messages["flags"] & SM_FLAG_END_OF_STREAM) != 0
-    columns = (times_ns, messages["receiver_id"], limits, messages["window_bytes"], done)
+    near = at + wire.facts.term_length // 2
+    near[_sent_by(wire, times_ns + PROCESSED_NS, start) <= near] = END_OF_TIME_NS
+    columns = (times_ns, messages["receiver_id"], limits, messages["window_bytes"], done, near)
     for row in zip(*(each.tolist() for each in columns), strict=True):
         group.on_status_message(*row)
     group.expire_until(END_OF_TIME_NS)
     return np.array(group.times_ns, dtype=np.int64), np.array(group.limits, dtype=np.int64)
+
+
+def _sent_by(wire: Wire, times_ns: NDArray[np.int64], start: int) -> NDArray[np.int64]:
+    """Return the highest position that had been sent by each time."""
+    order = np.argsort(wire.sent.frames["time_ns"], kind="stable")
+    sent_ns = wire.sent.frames["time_ns"][order].astype(np.int64)
+    return known_at(sent_ns, np.maximum.accumulate(wire.sent.ends[order]), times_ns, start)

@@ -1,6 +1,9 @@
 """Limits of a group's status messages: by hand for each strategy, never below a driver's."""
 
+from types import SimpleNamespace
+
 import numpy as np
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -20,8 +23,12 @@ class Wire:
 
     facts = FACTS
 
-    def __init__(self, buf=b""):
+    def __init__(self, buf=b"", sent=()):
+        """Create a wire on which data was sent: (time, end position)."""
         self.sender_buf = np.frombuffer(buf or b"\0", dtype=np.uint8)
+        frames = np.zeros(len(sent), dtype=FRAME)
+        frames["time_ns"] = [time_ns for time_ns, _ in sent]
+        self.sent = SimpleNamespace(frames=frames, ends=np.array([end for _, end in sent], "i8"))
 
 
 def status_messages(*rows):
@@ -35,9 +42,10 @@ def status_messages(*rows):
     return frames
 
 
-def limits(control, *rows):
+def limits(control, *rows, sent=()):
     """Return the sender's limit after each of the messages."""
-    times_ns, found = allowed(Wire(), status_messages(*rows), parse_flow_control(control), 0)
+    wire = Wire(sent=sent)
+    times_ns, found = allowed(wire, status_messages(*rows), parse_flow_control(control), 0)
     assert np.all(np.diff(times_ns) >= 0)
     assert np.all(np.diff(found) >= 0)
     wanted = [row[0] for row in rows]
@@ -51,6 +59,16 @@ def test_max_follows_the_fastest():
 def test_min_follows_the_slowest():
     rows = (1, 1, 0, 96), (2, 2, 0, 64), (3, 1, 320, 96), (4, 2, 96, 64)
     assert limits("min", *rows) == [96, 96, 96, 160]
+
+
+@pytest.mark.parametrize(
+    ("sent", "limit"),
+    [((), 73_728), ([(2, 49_152)], 73_728), ([(2, 49_184)], 90_112), ([(S, 49_184)], 73_728)],
+)
+def test_a_receiver_half_a_term_behind_the_sender_may_not_have_joined(sent, limit):
+    # The limit of receiver 2 is 57,344, below that of receiver 1 (73,728, then 90,112).
+    rows = (1, 1, 32_768, 40_960), (3, 2, 16_384, 40_960), (4, 1, 49_152, 40_960)
+    assert limits("min", *rows, sent=sent) == [73_728, 73_728, limit]
 
 
 def test_a_group_sends_nothing_before_it_is_complete():
