@@ -25,6 +25,10 @@ _SIZE_LIMIT = "because a file exceeded the limit for its size (raise it with `ul
 SAMPLER = "sampler"
 HARNESS_ROLES = frozenset({"relay", "capture", SAMPLER})
 """Roles of the harness's processes. All other roles belong to the driver under test."""
+WORKLOADS = ("publisher", "subscriber", "recorder", "replayer", "replicator")
+"""Roles for which a host can have several processes, each named after its stream. They end on their
+own.
+"""
 
 
 class RunFailed(Exception):
@@ -121,11 +125,12 @@ class WatchedProcess:
 
 
 def require_alive(watched: Iterable[WatchedProcess]) -> None:
-    """Raise RunFailed if a process has ended unexpectedly. Processes of the harness are checked
-    last.
+    """Raise RunFailed if a process has ended unexpectedly: a workload may end with exit code 0.
+    Processes of the harness are checked last.
     """
     for each in sorted(watched, key=lambda each: each.is_harness):
-        if not each.end_requested and (text := each.describe_exit()):
+        is_expected = each.end_requested or (each.role in WORKLOADS and each.process.poll() == 0)
+        if not is_expected and (text := each.describe_exit()):
             raise RunFailed(text, harness_fault=each.is_harness)
 
 
@@ -152,14 +157,16 @@ def wait_until_ready(
 
     Raises RunFailed with the last log lines if a process ends, or if one is not ready in time.
     """
-    waiting = list(waiting)
-    required = [*required, *waiting]
+    waiting, required = list(waiting), list(required)
     deadline_s = time.monotonic() + timeout_s
     while True:
         waiting = [each for each in waiting if not any(ready(line) for line in each.new_lines())]
         if not waiting:
             return
-        require_alive(required)
+        require_alive([*required, *waiting])
+        for each in waiting:
+            if text := each.describe_exit():
+                raise RunFailed(text, harness_fault=each.is_harness)
         if time.monotonic() > deadline_s:
             late = waiting[0].reports_for or waiting[0]
             last_lines = late.process.tail(3) or "its log is empty"

@@ -29,7 +29,7 @@ from windtunnel.harness.orchestrate.labs import space
 from windtunnel.harness.orchestrate.labs.netem import Netem
 from windtunnel.harness.orchestrate.live.link_requester import LinkRequester
 from windtunnel.harness.orchestrate.processes import watch
-from windtunnel.harness.orchestrate.processes.watch import RunFailed, WatchedProcess
+from windtunnel.harness.orchestrate.processes.watch import WORKLOADS, RunFailed, WatchedProcess
 from windtunnel.harness.orchestrate.run import archives, traffic
 from windtunnel.harness.orchestrate.run.collection import (
     record_versions,
@@ -42,7 +42,7 @@ from windtunnel.harness.orchestrate.run.host_events import HostEvents
 from windtunnel.harness.orchestrate.run.link_events import LinkEvents
 from windtunnel.harness.orchestrate.run.preparation import new_manifest, resolved_case
 from windtunnel.harness.orchestrate.run.publisher_barrier import Barrier, has_publication, release
-from windtunnel.harness.orchestrate.run.run_processes import STOP_TIMEOUT_S, WORKLOADS, RunProcesses
+from windtunnel.harness.orchestrate.run.run_processes import STOP_TIMEOUT_S, RunProcesses
 from windtunnel.harness.orchestrate.run.run_spec import RunSpec
 from windtunnel.harness.orchestrate.subjects import subject
 from windtunnel.harness.orchestrate.subjects.subject import CANNOT_START_EXIT_CODES

@@ -18,7 +18,7 @@ from windtunnel.harness.artifact.run_dir import ROLE_OF_FILES
 from windtunnel.harness.capture import sniffer
 from windtunnel.harness.orchestrate.lab import MID, ContainerLab, Lab, LabProcess
 from windtunnel.harness.orchestrate.processes import watch
-from windtunnel.harness.orchestrate.processes.watch import WatchedProcess
+from windtunnel.harness.orchestrate.processes.watch import WORKLOADS, WatchedProcess
 from windtunnel.harness.orchestrate.run import archives
 from windtunnel.harness.orchestrate.run.run_spec import RunSpec
 from windtunnel.harness.orchestrate.subjects import image_contract, subject
@@ -30,9 +30,6 @@ STOP_TIMEOUT_S = 60.0
 
 SUCCESSOR = "#"
 """Separator between the name of a replacement process and its number."""
-
-WORKLOADS = ("publisher", "subscriber", "recorder", "replayer", "replicator")
-"""Roles for which a host can have several processes, each named after its stream."""
 
 SUBJECT_ROLES = frozenset({"driver", "archive", *WORKLOADS})
 """Roles of the subject's processes. The judge decides whether they ended as expected."""

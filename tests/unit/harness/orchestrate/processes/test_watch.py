@@ -4,7 +4,12 @@ import signal
 
 import pytest
 
-from windtunnel.harness.orchestrate.processes.watch import RunFailed, WatchedProcess, require_alive
+from windtunnel.harness.orchestrate.processes.watch import (
+    RunFailed,
+    WatchedProcess,
+    require_alive,
+    wait_until_ready,
+)
 from windtunnel.harness.orchestrate.run import traffic
 
 
@@ -84,6 +89,21 @@ def test_a_process_that_was_asked_to_end_is_not_a_failure(tmp_path):
     driver = watched(tmp_path, "driver", code=-9)
     driver.end_requested = True
     require_alive([driver])
+
+
+@pytest.mark.parametrize("code", [0, 1])
+def test_a_workload_may_end_on_its_own(tmp_path, code):
+    short = watched(tmp_path, "publisher", code=code)
+    if code == 0:
+        require_alive([short])
+    else:
+        with pytest.raises(RunFailed, match="a/publisher ended with exit code 1"):
+            require_alive([short])
+    # One that is awaited may not.
+    short.log = tmp_path / "log"
+    short.log.write_text("")
+    with pytest.raises(RunFailed, match=f"a/publisher ended with exit code {code}"):
+        wait_until_ready([short], lambda line: line == "ready", required=[], timeout_s=9)
 
 
 @pytest.mark.parametrize(
