@@ -93,6 +93,9 @@ def _cause(evidence: Evidence, flow: TrafficCase) -> str:
         return ""
     if not (subscriber.message_count or subscriber.session_id or subscriber.parts):
         return "" if waits_for(flow) else f"never joined: {without_waiting(flow)}"
+    if not waits_for(flow) and not subscriber.eos_seen:
+        behind = publisher.end_position - subscriber.end_position
+        return f"lost its image {behind:,} bytes before the end: {without_waiting(flow)}"
     happened = evidence.host_events
     for each in () if isinstance(happened, Missing) else happened:
         is_kill = each.host == flow.to_host and each.action == KILL and DRIVER in each.processes

@@ -110,12 +110,20 @@ def test_a_receiver_that_never_joined_is_the_scenarios_fault(group, flow_control
     assert f"b/subscriber-{group.run.traffic.id} never joined: fc=" in finding.text
 
 
+def test_a_receiver_that_joined_late_and_lost_its_image_is_the_scenarios_fault(group):
+    finding = group.wait_in_vain("|fc=min", session_id=7, end_position=0)
+    assert finding.at_fault is AtFault.SCENARIO
+    end = group.run.log.end_position
+    assert f"lost its image {end:,} bytes before the end: fc=min with a group" in finding.text
+
+
 @pytest.mark.parametrize(
     ("flow_control", "more"),
     [
         ("|fc=min,g:/2", {}),
-        ("|fc=min", {"message_count": 1}),
-        ("|fc=min", {"session_id": 7}),
+        ("|fc=min,g:/2", {"message_count": 1}),
+        ("|fc=min,g:/2", {"session_id": 7}),
+        ("|fc=min", {"session_id": 7, "eos_seen": True}),
         ("|fc=min", {"published": {"error": "it died"}}),
         ("|fc=min", {"published": {"ended_ns": 0}}),
         ("|fc=min", {"names": ("b/subscriber-{id}", "c/subscriber-{id}")}),
