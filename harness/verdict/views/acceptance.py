@@ -29,20 +29,34 @@ def certainly_accepted(wire: Wire, start: int) -> NDArray[np.bool_]:
     sizes = np.diff(np.append(heads, len(frames)))
     head_of = np.repeat(heads, sizes)
     tail_ends = np.repeat(wire.arrived.ends[np.append(heads[1:], len(frames)) - 1], sizes)
-    messages = status_messages(wire.feedback_sent)
-    consumed = positions(messages, wire.facts.initial_term_id, wire.facts.term_length)
-    consumed = np.maximum.accumulate(consumed) if len(consumed) else consumed
-    times_ns = frames["time_ns"].astype(np.int64)
-    # A status message with the same timestamp may have left after the datagram was read.
-    acknowledged_ns = messages["time_ns"].astype(np.int64)
-    last_acknowledged = known_at(acknowledged_ns, consumed, times_ns - 1, start)
-    taken = tail_ends <= last_acknowledged + wire.facts.term_length // 2
+    taken = tail_ends <= _accepted_up_to(wire, frames["time_ns"].astype(np.int64), start)
     _, first_index = np.unique(wire.arrived.starts, return_index=True)
     fresh = np.zeros(len(frames), dtype=np.bool_)
     fresh[first_index] = True
     is_head = head_of == np.arange(len(frames))
     accepted: NDArray[np.bool_] = taken & (is_head | fresh[head_of])
     return accepted
+
+
+def _accepted_up_to(wire: Wire, times_ns: NDArray[np.int64], start: int) -> NDArray[np.int64]:
+    """Return the position up to which an image accepted what arrived at each time."""
+    messages = status_messages(wire.feedback_sent)
+    consumed = positions(messages, wire.facts.initial_term_id, wire.facts.term_length)
+    consumed = np.maximum.accumulate(consumed) if len(consumed) else consumed
+    # A status message with the same timestamp may have left after the datagram was read.
+    acknowledged_ns = messages["time_ns"].astype(np.int64)
+    last_acknowledged = known_at(acknowledged_ns, consumed, times_ns - 1, start)
+    return last_acknowledged + wire.facts.term_length // 2
+
+
+def certain_heartbeats(wire: Wire, start: int) -> NDArray[np.bool_]:
+    """Return a mask of the arrived heartbeats that every correct receiver accepts: while its image
+    certainly exists, and at most half a term beyond its last status message.
+    """
+    times_ns = wire.heartbeat_times_ns
+    first_ns = status_messages(wire.feedback_sent)["time_ns"].min(initial=END_OF_TIME_NS)
+    found: NDArray[np.bool_] = wire.heartbeat_positions <= _accepted_up_to(wire, times_ns, start)
+    return found & (times_ns >= int(first_ns))
 
 
 def while_received(wire: Wire) -> NDArray[np.bool_]:

@@ -19,6 +19,11 @@ from windtunnel.harness.verdict.core.finding import (
 from windtunnel.harness.verdict.core.kind import Kind
 from windtunnel.harness.verdict.core.outcome import Outcome
 from windtunnel.harness.verdict.core.wire import MAY_HAVE_LEFT, Wire
+from windtunnel.harness.verdict.views.acceptance import (
+    certain_heartbeats,
+    certainly_accepted,
+    while_received,
+)
 from windtunnel.harness.verdict.views.series import (
     Series,
     highest_by,
@@ -110,7 +115,11 @@ def _irregularities(series: Series) -> list[tuple[int, str]]:
 
 
 def rcv_hwm_from_wire(evidence: Evidence, traffic: TrafficCase) -> Finding:
-    """rcv-hwm never exceeds the highest position that has arrived, and finally equals it."""
+    """rcv-hwm never exceeds the highest position that has arrived, and finally equals it.
+
+    A receiver rejects what is too far ahead of its subscriber. If the highest positions were, it
+    finally is a lower one that arrived.
+    """
     wire, planned, hwm, _ = _receiver(evidence, traffic)
     where = (
         *_samples(evidence, traffic.to_host),
@@ -126,14 +135,24 @@ def rcv_hwm_from_wire(evidence: Evidence, traffic: TrafficCase) -> Finding:
         text = f"rcv-hwm was {value} when frames had arrived only up to {int(arrived[at])}"
         return failed(HWM, text, traffic.id, evidence=where, position=value)
     top = int(positions[-1]) if len(positions) else start
-    if hwm.last != top:
+    arrivals = np.concatenate([[start], wire.arrived.ends, wire.heartbeat_positions])
+    if hwm.last < _accepted_top(wire, start) or hwm.last not in arrivals:
         text = f"rcv-hwm ended at {hwm.last}, expected the highest arrived position {top}"
         if traffic.observed and wire.may_have_left_at(hwm.last):
             return Finding(HWM, Outcome.INCONCLUSIVE, f"{text}{MAY_HAVE_LEFT}", traffic.id, where)
         more = {"evidence": where, "position": hwm.last, "kind": Kind.LIVENESS}
         return failed(HWM, text, traffic.id, **more)
-    text = f"rcv-hwm ended at {top}, the highest arrived position, and never exceeded it"
+    text = f"rcv-hwm ended at {hwm.last}, and never exceeded what had arrived, up to {top}"
+    if hwm.last == top:
+        text = f"rcv-hwm ended at {top}, the highest arrived position, and never exceeded it"
     return passed(HWM, text, traffic.id, evidence=where)
+
+
+def _accepted_top(wire: Wire, start: int) -> int:
+    """Return the highest position that a receiver certainly did not reject."""
+    accepted = wire.arrived.ends[certainly_accepted(wire, start) & while_received(wire)]
+    beats = wire.heartbeat_positions[certain_heartbeats(wire, start)]
+    return int(max(accepted.max(initial=start), beats.max(initial=start)))
 
 
 def invalid_packets_zero(evidence: Evidence, traffics: list[TrafficCase]) -> list[Finding]:

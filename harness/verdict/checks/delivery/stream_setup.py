@@ -19,6 +19,7 @@ from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.scenario.schema.channel import parse_channel
 from windtunnel.harness.verdict.checks.flow_control.status_message_checks import TOLERANCE_NS
 from windtunnel.harness.verdict.checks.retransmission.nak_checks import PACE_SLACK_NS
+from windtunnel.harness.verdict.core.driver_setting import duration_setting_ns
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import Finding, failed, passed, present
 from windtunnel.harness.verdict.core.virtual import is_virtual
@@ -29,6 +30,9 @@ SETUPS = "setups_until_answered"
 
 INTERVAL_NS = 100_000_000
 """Interval of SETUPs until a status message arrives."""
+TIMEOUT_NS = 5_000_000_000
+"""Time without a status message after which a publication is not connected. Source: Aeron 1.53."""
+TIMEOUT_SETTING = "AERON_PUBLICATION_CONNECTION_TIMEOUT"
 
 
 def setups_until_answered(evidence: Evidence, traffic: TrafficCase) -> Finding:
@@ -82,7 +86,9 @@ def setups_until_answered(evidence: Evidence, traffic: TrafficCase) -> Finding:
         text = f"no SETUP was sent for {int(waits.max())} ns before the first status message, "
         text += f"expected one every {INTERVAL_NS} ns"
         return failed(SETUPS, text, traffic.id, evidence=where)
-    late = _unrequested(wire, setups_ns, pauses.due_ns(answers_ns, TOLERANCE_NS))
+    timeout_ns = duration_setting_ns(case, traffic.from_host, TIMEOUT_SETTING, TIMEOUT_NS)
+    repeats = _repeats(setups_ns, answers_ns, timeout_ns or 0)
+    late = _unrequested(wire, setups_ns, pauses.due_ns(answers_ns, TOLERANCE_NS), repeats)
     if len(late):
         text = (
             f"{len(late)} unrequested SETUPs were sent after the first status message, "
@@ -105,10 +111,14 @@ def _lead_ns(setups_ns: NDArray[np.int64]) -> int:
 
 
 def _unrequested(
-    wire: Wire, setups_ns: NDArray[np.int64], read_ns: NDArray[np.int64]
+    wire: Wire,
+    setups_ns: NDArray[np.int64],
+    read_ns: NDArray[np.int64],
+    repeats: NDArray[np.bool_],
 ) -> NDArray[np.int64]:
     """Return the times of the SETUPs that were sent after a status message although no receiver had
-    requested one, given the times by which the sender had read the status messages.
+    requested one, given the times by which the sender had read the status messages, and which
+    SETUPs may be repeated by the next one.
     """
     frames = wire.feedback_arrived_from_all
     requests = frames[(frames["frame_type"] == SM) & ((frames["flags"] & SM_FLAG_SEND_SETUP) != 0)]
@@ -117,6 +127,20 @@ def _unrequested(
     requested = np.searchsorted(requests_ns, setups_ns, "right") > np.searchsorted(
         requests_ns, before_ns
     )
+    for at in np.flatnonzero(~requested[1:] & repeats[:-1]).tolist():
+        requested[at + 1] |= requested[at]
     answered = setups_ns >= read_ns.min(initial=np.iinfo(np.int64).max)
     late: NDArray[np.int64] = setups_ns[answered & ~requested]
     return late
+
+
+def _repeats(
+    setups_ns: NDArray[np.int64], answers_ns: NDArray[np.int64], timeout_ns: int
+) -> NDArray[np.bool_]:
+    """Return a mask of the SETUPs of a sender that may not have been connected, so that it repeats
+    a requested one: no status message had arrived within the timeout.
+    """
+    oldest_ns = setups_ns - timeout_ns + TOLERANCE_NS
+    last = np.searchsorted(answers_ns, setups_ns, side="left")
+    found: NDArray[np.bool_] = last <= np.searchsorted(answers_ns, oldest_ns, side="left")
+    return found

@@ -50,6 +50,7 @@ class _Group:
         self._joined: dict[int, _Receiver] = {}
         self._seen: set[int] = set()
         self.reached = start
+        self.joined_most = 0
         self.times_ns: list[int] = []
         self.limits: list[int] = []
 
@@ -68,6 +69,7 @@ class _Group:
             is_certain = limit >= least - window and self.reached <= near
             if name in self._joined or is_certain:
                 self._joined[name] = _Receiver(limit, time_ns)
+        self.joined_most = max(self.joined_most, len(self._joined))
         if not self._joined and len(self._seen) >= self._control.group_min:
             self.reached = max(self.reached, limit)
         self._note(time_ns)
@@ -114,20 +116,44 @@ def allowed(
     `messages` are the status messages to take into account, in chronological order. `start` is the
     stream's first position.
     """
-    times_ns = messages["time_ns"].astype(np.int64)
-    at = positions(messages, wire.facts.initial_term_id, wire.facts.term_length)
-    limits = at + messages["window_bytes"]
     if control.strategy == MAX:
-        return times_ns, np.maximum.accumulate(limits) if len(limits) else limits
+        limits = _limits(wire, messages)
+        reached = np.maximum.accumulate(limits) if len(limits) else limits
+        return messages["time_ns"].astype(np.int64), reached
+    group = _group(wire, messages, control, start)
+    return np.array(group.times_ns, dtype=np.int64), np.array(group.limits, dtype=np.int64)
+
+
+def joined_counts(wire: Wire, messages: Frames, control: FlowControl) -> tuple[int, int]:
+    """Return the lowest and the highest valid value of the largest number of receivers that had
+    joined a group at a time. `messages` are as for `allowed`.
+
+    A receiver that is a window behind the others does not join. One that has left may be removed
+    later.
+    """
+    group = _group(wire, messages, control, 0)
+    return group.joined_most, len(np.unique(messages["receiver_id"]))
+
+
+def _limits(wire: Wire, messages: Frames) -> NDArray[np.int64]:
+    at = positions(messages, wire.facts.initial_term_id, wire.facts.term_length)
+    limits: NDArray[np.int64] = at + messages["window_bytes"]
+    return limits
+
+
+def _group(wire: Wire, messages: Frames, control: FlowControl, start: int) -> _Group:
+    """Return a group that has processed status messages, and all timeouts after them."""
+    times_ns, limits = messages["time_ns"].astype(np.int64), _limits(wire, messages)
     group = _Group(control, start)
     done = (messages["flags"] & SM_FLAG_END_OF_STREAM) != 0
+    at = positions(messages, wire.facts.initial_term_id, wire.facts.term_length)
     near = at + wire.facts.term_length // 2
     near[_sent_by(wire, times_ns + PROCESSED_NS, start) <= near] = END_OF_TIME_NS
     columns = (times_ns, messages["receiver_id"], limits, messages["window_bytes"], done, near)
     for row in zip(*(each.tolist() for each in columns), strict=True):
         group.on_status_message(*row)
     group.expire_until(END_OF_TIME_NS)
-    return np.array(group.times_ns, dtype=np.int64), np.array(group.limits, dtype=np.int64)
+    return group
 
 
 def _sent_by(wire: Wire, times_ns: NDArray[np.int64], start: int) -> NDArray[np.int64]:

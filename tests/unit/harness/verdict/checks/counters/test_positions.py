@@ -8,8 +8,10 @@ from tests.unit.harness.verdict.judged import judged
 from tests.unit.harness.verdict.synthetic_run import (
     COUNTERS,
     STEP_NS,
+    TERM_LENGTH,
     SyntheticRun,
     data_header,
+    heartbeat,
     make_run,
 )
 from windtunnel.harness.artifact.middlebox import frame_class
@@ -67,6 +69,23 @@ def test_a_position_that_does_not_end_at_the_end_is_reported(run, name, deviatio
     finding = finding_of(rcv_pos_reaches_end, run)
     assert (finding.outcome, finding.position) == (Outcome.FAIL, value)
     assert f"{name} on {host_of(name)} ended at {value}" in finding.text
+
+
+@pytest.mark.parametrize(
+    ("ahead", "value", "outcome"),
+    [
+        (TERM_LENGTH, 0, Outcome.PASS),
+        (TERM_LENGTH, -32, Outcome.FAIL),
+        (64, 0, Outcome.FAIL),
+        (64, 64, Outcome.PASS),
+    ],
+)
+def test_rcv_hwm_need_not_reach_what_is_too_far_ahead(run, ahead, value, outcome):
+    """Nobody reads, and a sender of a group goes on for others."""
+    last = next(each for each in reversed(run.packets["b"]) if each.kind == "HEARTBEAT")
+    last.payload = heartbeat(run.log.end_position + ahead)
+    change(run, "rcv-hwm", -1, run.log.end_position + value)
+    assert finding_of(rcv_hwm_from_wire, run).outcome is outcome
 
 
 def forge(run, begins_bytes_before_end, ends_bytes_after_end):

@@ -16,8 +16,10 @@ from tests.unit.harness.verdict.synthetic_run import (
 )
 from windtunnel.harness.verdict.checks.delivery.stream_setup import (
     INTERVAL_NS,
+    TIMEOUT_NS,
     setups_until_answered,
 )
+from windtunnel.harness.verdict.checks.flow_control.status_message_checks import TOLERANCE_NS
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.outcome import Outcome
 
@@ -99,6 +101,25 @@ def test_one_request_permits_one_setup(run):
     elicit_setup(run, late_ns - 1)
     setup(run, late_ns)
     setup(run, late_ns + INTERVAL_NS)
+    assert finding_of(run).outcome is Outcome.FAIL
+
+
+@pytest.mark.parametrize(
+    ("silent_ns", "outcome"),
+    [(TIMEOUT_NS, Outcome.PASS), (TIMEOUT_NS - 2 * TOLERANCE_NS, Outcome.FAIL)],
+)
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_sender_that_is_not_connected_repeats_a_requested_setup(run, silent_ns, outcome, count):
+    """Until one leaves after the next status message."""
+    again_ns = max(each.time_ns for each in run.packets["a"] if each.kind == "SM") + silent_ns
+    elicit_setup(run, again_ns)
+    for number in range(count + 1):
+        setup(run, again_ns + 1 + number * INTERVAL_NS)
+    answer = next(each for each in run.packets["a"] if each.kind == "SM")
+    answered_ns = again_ns + count * INTERVAL_NS - STEP_NS
+    run.packets["a"].append(replace(answer, time_ns=answered_ns))
+    assert finding_of(run).outcome is outcome
+    setup(run, again_ns + 1 + (count + 1) * INTERVAL_NS)
     assert finding_of(run).outcome is Outcome.FAIL
 
 

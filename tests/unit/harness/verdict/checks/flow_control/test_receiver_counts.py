@@ -47,6 +47,19 @@ def test_each_receiver_of_a_group_is_counted(run, values, outcome):
         assert finding.text == shown
 
 
+@pytest.mark.parametrize(
+    ("is_late", "value", "outcome"), [(True, 1, PASS), (True, 0, FAIL), (False, 1, FAIL)]
+)
+def test_a_receiver_that_is_a_window_behind_does_not_join(run, is_late, value, outcome):
+    """The group may start without one that needs long to join."""
+    own = [each for each in run.packets["a"] if each.source == "c" and each.kind == "SM"]
+    for each in own[1:]:
+        run.packets["a"].remove(each)
+    if is_late:
+        own[0].time_ns = own[-1].time_ns
+    assert finding_of(run, "min", value).outcome is outcome
+
+
 def tag(run, host, group_tag):
     """Let the status messages of a host carry a tag."""
     for capture in (host, "a"):
