@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from windtunnel.harness.artifact.middlebox.frame_class import NAK, SETUP, SM
 from windtunnel.harness.dissect.capture.pcap import Capture, sent_by, sent_to
+from windtunnel.harness.dissect.frames.copies import has_returned, without_copies
 from windtunnel.harness.dissect.frames.flow import (
     StreamFacts,
     aligned_lengths,
@@ -38,7 +39,9 @@ from windtunnel.harness.dissect.frames.layout import (
 from windtunnel.harness.dissect.frames.observed_flows import of_publication
 from windtunnel.harness.dissect.frames.route import between, of_port, within
 from windtunnel.harness.scenario.resolved.case import Case, TrafficCase
+from windtunnel.harness.scenario.schema.channel import parse_channel
 
+DYNAMIC = "dynamic"
 CLOSING_NS = 1_200_000_000
 """Time for which a receiver sends status messages after the last subscription of an image was
 closed: the driver's timer interval, and that of status messages. They have EOS after that.
@@ -195,6 +198,8 @@ def _wire(
     sent = near_frames[between(near_frames, publisher, subscriber)]
     known = _pairs(_stretch(sent, facts))
     sent = of_publication(sent, traffic)
+    if is_copied(near.frames, case, traffic):
+        sent = without_copies(sent)
     from_publishers = sent_by(far_frames, publisher)
     for host, capture in beside:
         address = case.address(host)
@@ -223,6 +228,18 @@ def _wire(
             _feedback(near_frames[_from_readers(near_frames, case, traffic)]), facts
         ),
     )
+
+
+def is_copied(near: Frames, case: Case, traffic: TrafficCase) -> bool:
+    """Return whether a publication, given its host's capture, may have sent each datagram more than
+    once to one address: its destinations are dynamic, and its receiver's driver was restarted.
+    """
+    if parse_channel(traffic.channel).control_mode != DYNAMIC:
+        return False
+    from_receiver = near[
+        between(near, case.address(traffic.to_host), case.address(traffic.from_host))
+    ]
+    return has_returned(from_receiver)
 
 
 def _has_other_positions(frames: Frames, facts: StreamFacts) -> bool:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from windtunnel.harness.artifact.middlebox.frame_class import SETUP, SM
 from windtunnel.harness.dissect.capture.pcap import sent_by
+from windtunnel.harness.dissect.frames.copies import without_copies
 from windtunnel.harness.dissect.frames.layout import SETUP_FLAG_GROUP, SM_FLAG_SEND_SETUP
 from windtunnel.harness.dissect.frames.route import between
 from windtunnel.harness.scenario.resolved.case import TrafficCase
@@ -23,7 +24,7 @@ from windtunnel.harness.verdict.core.driver_setting import duration_setting_ns
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import Finding, failed, passed, present
 from windtunnel.harness.verdict.core.virtual import is_virtual
-from windtunnel.harness.verdict.core.wire import Wire, status_messages
+from windtunnel.harness.verdict.core.wire import Wire, is_copied, status_messages
 from windtunnel.harness.verdict.views.pauses import pauses_of
 
 SETUPS = "setups_until_answered"
@@ -55,6 +56,8 @@ def setups_until_answered(evidence: Evidence, traffic: TrafficCase) -> Finding:
         # Each receiver gets every SETUP, on each of its ports.
         own = own[between(own, case.address(traffic.from_host), case.address(traffic.to_host))]
         own = own[own["destination_port"] == own["destination_port"][:1]]
+    if is_copied(capture.frames, case, traffic):
+        own = without_copies(own)
     flags = SETUP_FLAG_GROUP if channel.is_group else 0
     if (own["flags"] != flags).any():
         other = int(own["flags"][own["flags"] != flags][0])

@@ -15,9 +15,8 @@ from windtunnel.harness.dissect.driver_files import counter_key
 from windtunnel.harness.dissect.frames.frames import Frames
 from windtunnel.harness.scenario.schema.channel import Channel
 from windtunnel.harness.verdict.core.evidence_contents import HostCounters
-from windtunnel.harness.verdict.core.wire import Wire, status_messages
+from windtunnel.harness.verdict.core.wire import DYNAMIC, Wire, status_messages
 
-DYNAMIC = "dynamic"
 TIMEOUT_NS = 5_000_000_000
 """Time after which a silent receiver is no longer a destination. Source: Aeron 1.53."""
 TOLERANCE_NS = 500_000_000
