@@ -148,15 +148,17 @@ def _due_ns(pauses: Pauses, from_ns: int, duration_ns: int) -> int:
     return int(pauses.due_ns(np.array([from_ns]), duration_ns)[0])
 
 
-def _accepted(side: _Side) -> list[tuple[RttFrame, RttFrame]]:
-    """Return (request, reply) for each reply to the last request until then, the first one only."""
+def _accepted(side: _Side) -> list[tuple[RttFrame, int]]:
+    """Return each request that had a reply before the next one, and when its first reply was read:
+    one that came in a pause, at its end.
+    """
     found = []
     for at, request in enumerate(side.sent.requests):
         next_ns = side.sent.requests[at + 1].time_ns if at + 1 < len(side.sent.requests) else None
         for reply in side.arrived.replies:
             is_in_time = next_ns is None or reply.time_ns < next_ns
             if reply.echo == request.echo and reply.time_ns > request.time_ns and is_in_time:
-                found.append((request, reply))
+                found.append((request, _due_ns(side.pauses, reply.time_ns, 1) - 1))
                 break
     return found
 
@@ -165,7 +167,7 @@ def _requests(wire: Wire, near: _Side, limit_ns: int, *, is_exact: bool) -> str:
     """Return what is wrong with the times of the sender's requests. A driver may read a NAK up to
     `limit_ns` after it arrived.
     """
-    answers = {request: reply.time_ns for request, reply in _accepted(near)}
+    answers = dict(_accepted(near))
     statuses_ns = np.sort(status_messages(wire.feedback_arrived)["time_ns"].astype(np.int64))
     naks_ns = _valid_naks_ns(wire)
     if len(statuses_ns) == 0:
@@ -235,7 +237,7 @@ def _measured(near: _Side, values: list[int]) -> str:
     if len(values) != 1:
         return f"the stream has {len(values)} counters snd-rtt, expected one"
     pairs = _accepted(near)
-    samples = [min(reply.time_ns - request.time_ns, SAMPLE_NS_MAX) for request, reply in pairs]
+    samples = [min(read_ns - request.time_ns, SAMPLE_NS_MAX) for request, read_ns in pairs]
     expected = {_smoothed(samples), _smoothed(samples[:-1])}
     if any(abs(values[0] - each) <= (SLACK_NS if each else 0) for each in expected):
         return ""

@@ -15,6 +15,7 @@ from tests.unit.harness.verdict.synthetic_run import (
     SyntheticRun,
     make_run,
 )
+from tests.unit.harness.verdict.views.test_pauses import happen, pause
 from windtunnel.harness.artifact.run.manifest import SubjectFacts
 from windtunnel.harness.verdict.checks.retransmission.nak_times import SLACK_NS
 from windtunnel.harness.verdict.checks.retransmission.round_trips import (
@@ -232,6 +233,22 @@ def test_the_counter_is_the_smoothed_time_of_the_replies(run, value, outcome):
     assert finding.outcome is outcome
     if outcome is FAIL:
         assert finding.text.startswith(f"snd-rtt is {value}, expected about 2")
+
+
+@pytest.mark.parametrize(("is_paused", "outcome"), [(True, PASS), (False, FAIL)])
+def test_a_reply_in_a_pause_of_the_sender_is_read_at_its_end(run, is_paused, outcome):
+    paused_ns = 20 * MS
+    for each in run.measured[3]:
+        each.time_ns += paused_ns
+    replied = run.measured[2][-1]
+    began_ns = replied.time_ns - 10
+    smoothed_ns = 0
+    for taken_ns in (FIRST_RTT_NS, SECOND_RTT_NS, FIRST_RTT_NS + paused_ns - 10, FIRST_RTT_NS):
+        smoothed_ns += (taken_ns - smoothed_ns) // (8 if smoothed_ns else 1)
+    run.values[RTT] = smoothed_ns
+    paused = pause(began_ns, began_ns + paused_ns, host="a" if is_paused else "b")
+    finding = round_trips_measured(happen(run, paused), run.traffic)
+    assert finding.outcome is outcome, finding.text
 
 
 def test_a_sender_with_the_mode_has_the_counter(run):
