@@ -148,10 +148,10 @@ def _first_gaps(
         before_ns, delay_ns = since_ns, delays.most_ns
         for nak_ns in (*own.tolist(), _UNKNOWN_NS):
             due_ns = int(pauses.due_ns(np.array([before_ns]), delay_ns + SLACK_NS)[0])
+            if limits is not None and limits.overlaps(before_ns, min(nak_ns, due_ns)):
+                limited.add(begin)
+                break
             if min(nak_ns, until_ns) > due_ns:
-                if limits is not None and limits.overlaps(before_ns, due_ns):
-                    limited.add(begin)
-                    break
                 number = counts.get(begin, 0) + 1
                 text = f"NAK {number} for position {begin} was not sent until {due_ns - before_ns}"
                 return np.array(waits), f"{text} ns after {_what(number)}, while the gap remained"

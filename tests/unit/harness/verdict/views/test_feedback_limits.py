@@ -16,7 +16,11 @@ from tests.unit.harness.verdict.checks.flow_control.test_status_message_checks i
 from tests.unit.harness.verdict.checks.retransmission.test_nak_times import (
     delay,
     nak_of,
+    repair_of,
     with_channels,
+)
+from tests.unit.harness.verdict.checks.retransmission.test_nak_times import (
+    repeat as repeat_nak,
 )
 from tests.unit.harness.verdict.synthetic_run import STEP_NS, SyntheticRun, make_run
 from windtunnel.harness.artifact.host.application import Part
@@ -148,6 +152,23 @@ def test_a_withheld_nak_is_not_late(run, more_bytes, outcome):
     delay(run, 4, STEP_NS // 10)
     most = (UNSPENT_BYTES_MAX - 1024 + more_bytes) // NAK_BYTES
     repeat(run, nak_of(run, 0), range(found_ns + 1, found_ns + 1 + most))
+    finding = naks_in_time(Evidence(run.write()), run.traffic)
+    assert finding.outcome is outcome, finding.text
+
+
+@pytest.mark.parametrize(("others", "outcome"), [(400, PASS), (1, FAIL)])
+def test_a_withheld_nak_counts_for_the_doublings_of_the_delay(run, others, outcome):
+    run.case = run.case.model_copy(update={"fidelity": "sim"})
+    with_channels(run, receive="|nak-delay=4us")
+    for index in range(29):
+        repair_of(run, index).time_ns = nak_of(run, index).time_ns + 200_000
+    delays_ns = [400_000 << number // 16 for number in range(1, 40)]
+    withheld_at = 10
+    waits_ns = [*delays_ns]
+    waits_ns[withheld_at : withheld_at + 2] = [sum(delays_ns[withheld_at : withheld_at + 2])]
+    repeat_nak(run, 29, waits_ns)
+    begun_ns = nak_of(run, 29).time_ns + sum(delays_ns[:withheld_at])
+    repeat(run, nak_of(run, 0), range(begun_ns + 1, begun_ns + 1 + others))
     finding = naks_in_time(Evidence(run.write()), run.traffic)
     assert finding.outcome is outcome, finding.text
 
