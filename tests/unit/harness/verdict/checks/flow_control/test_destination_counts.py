@@ -29,13 +29,16 @@ def finding_of(last_seconds, values, channel=DYNAMIC, counters=1):
     return compare(rows, [(at * S // 10, value) for at, value in values], channel, counters)
 
 
-def compare(messages, values, channel=DYNAMIC, counters=1, requests=(), port=24324):
+def compare(
+    messages, values, channel=DYNAMIC, counters=1, requests=(), port=24324, restarted_ns=S << 30
+):
     """Check status messages, as (time in ns, address), with a counter's (time in ns, value).
 
     `requests` are those of receivers without an image, which are sent to a port.
     """
     frames = frames_of(messages)
     others = frames_of(requests)
+    frames["receiver_id"] = frames["time_ns"] >= restarted_ns
     frames["destination_port"], others["destination_port"] = 24324, port
     samples = np.array(values, dtype=[("time_ns", "<i8"), ("value", "<i8")])
     counted = SimpleNamespace(
@@ -89,6 +92,13 @@ def test_a_receiver_that_requests_a_setup_is_a_destination(request_s, port, is_w
     values = [(-S // 10, 0), (0, 2), (5 * S, 1)]
     found = compare(messages, values, requests=[(request_s * S, 1)], port=port)
     assert bool(found) is is_wrong
+
+
+@pytest.mark.parametrize(("value", "is_wrong"), [(1, False), (2, False), (3, True)])
+def test_a_restarted_receiver_counts_once_or_twice(value, is_wrong):
+    """Its address is 0, and its receiver id changes after 1 s."""
+    messages = [(at * S // 5, 0) for at in range(20)]
+    assert bool(compare(messages, [(0, 1), (2 * S, value)], restarted_ns=S)) is is_wrong
 
 
 def test_other_channels_and_several_counters_are_not_compared():
