@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from windtunnel.harness.dissect.driver_files import counter_key
 from windtunnel.harness.dissect.frames.frames import SM_LENGTH, Frames
+from windtunnel.harness.dissect.frames.layout import SM_FLAG_END_OF_STREAM
 from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.scenario.schema.channel import parse_channel
 from windtunnel.harness.verdict.checks.flow_control.acknowledgement import constant_window_bytes
@@ -181,7 +182,9 @@ def _off_curve(
 
 
 def _wrong_counter(evidence: Evidence, traffic: TrafficCase, wire: Wire) -> str:
-    """Return what is wrong with the window counter: it ends with the last window that was sent."""
+    """Return what is wrong with the window counter: it ends with the last window that was sent.
+    After a status message with EOS, which may be the last one, it may have grown.
+    """
     counted = evidence.host_counters(traffic.to_host)
     if isinstance(counted, Missing):
         return ""
@@ -192,7 +195,8 @@ def _wrong_counter(evidence: Evidence, traffic: TrafficCase, wire: Wire) -> str:
     values = [each.final_value for each in found if each.label.startswith(COUNTER)]
     messages = status_messages(wire.feedback_sent)
     last, last_ns = int(messages["window_bytes"][-1]), int(messages["time_ns"][-1])
-    if len(values) != 1 or values[0] == last:
+    is_done = bool(messages["flags"][-1] & SM_FLAG_END_OF_STREAM)
+    if len(values) != 1 or values[0] == last or (is_done and values[0] > last):
         return ""
     if withheld(evidence, traffic, wire, SM_LENGTH).overlaps(last_ns, last_ns + 1):
         return ""

@@ -6,6 +6,7 @@ import pytest
 
 from tests.unit.harness.verdict import synthetic_run
 from tests.unit.harness.verdict.synthetic_run import MTU, make_run
+from windtunnel.harness.dissect.frames.layout import SM_FLAG_END_OF_STREAM
 from windtunnel.harness.verdict.checks.flow_control import acknowledgement
 from windtunnel.harness.verdict.checks.flow_control.cubic_windows import (
     COUNTER,
@@ -14,7 +15,8 @@ from windtunnel.harness.verdict.checks.flow_control.cubic_windows import (
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.outcome import Outcome
 
-WINDOW_AT = 24
+WINDOW_AT, FLAGS_AT = 24, 5
+"""Offsets in a status message."""
 
 
 LIMIT = 23
@@ -182,3 +184,25 @@ def test_the_counter_ends_with_the_last_window(tmp_path, monkeypatch, more, fide
         assert finding.text.startswith(
             f"counter {COUNTER} is {packets[-1] * MTU + MTU}, but the last window"
         )
+
+
+@pytest.mark.parametrize(
+    ("flags", "more", "outcome"),
+    [
+        (SM_FLAG_END_OF_STREAM, MTU, Outcome.PASS),
+        (SM_FLAG_END_OF_STREAM, -MTU, Outcome.FAIL),
+        (0, MTU, Outcome.FAIL),
+    ],
+)
+def test_after_the_end_of_the_stream_the_window_may_grow(
+    tmp_path, monkeypatch, flags, more, outcome
+):
+    named = {**synthetic_run.COUNTERS["b"], COUNTER: (69, 10)}
+    monkeypatch.setitem(synthetic_run.COUNTERS, "b", named)
+    run = make_run(tmp_path)
+    packets = grown(run, 2)
+    run.values[COUNTER] = packets[-1] * MTU + more
+    last = messages_of(run)[-1]
+    last.payload = last.payload[:FLAGS_AT] + bytes([flags]) + last.payload[FLAGS_AT + 1 :]
+    finding = finding_of(run, packets)
+    assert finding.outcome is outcome, finding.text
