@@ -76,10 +76,9 @@ def status_messages_on_time(evidence: Evidence, traffic: TrafficCase) -> Finding
         position, text = late
         where = (capture,) if position is None else (capture, samples)
         return failed(ON_TIME, text, traffic.id, evidence=where, position=position)
-    if parse_channel(traffic.receive).is_cubic:
-        # A loss causes a status message at once, also if the window cannot shrink any more.
-        messages = messages[messages["window_bytes"] > wire.facts.mtu]
-    frequent = _too_frequent(messages)
+    # With cc=cubic, a loss causes a status message, also if the window cannot shrink any more.
+    shortest = wire.facts.mtu if parse_channel(traffic.receive).is_cubic else 0
+    frequent = _too_frequent(messages, shortest)
     if frequent:
         return failed(ON_TIME, frequent, traffic.id, evidence=(capture,))
     text = f"{len(messages)} status messages, each sent on time"
@@ -146,11 +145,15 @@ def _unacknowledged(
     )
 
 
-def _too_frequent(messages: Frames) -> str:
-    """Describe identical status messages sent at too short an interval, or return ""."""
+def _too_frequent(messages: Frames, shortest: int) -> str:
+    """Describe identical status messages sent at too short an interval, or return "". Those with
+    the shortest window may be.
+    """
     last = _repeats(messages)
     times_ns = messages["time_ns"].astype(np.int64)
     for first, end in last:
+        if messages["window_bytes"][first] <= shortest:
+            continue
         lasted_ns = int(times_ns[end - 1] - times_ns[first])
         if (end - first - 1) * TIMEOUT_NS > lasted_ns + TIMEOUT_NS + TOLERANCE_NS:
             return (

@@ -135,6 +135,21 @@ def test_a_status_message_that_is_repeated_too_often_is_reported(run, count, out
     assert (f"{count} identical status messages within 0 ms" in finding.text) == (outcome is FAIL)
 
 
+def test_windows_that_shrink_and_grow_again_are_no_repeats(run):
+    (traffic,) = run.case.traffic
+    changed = traffic.model_copy(update={"receive": traffic.receive + "|cc=cubic"})
+    run.case = run.case.model_copy(update={"traffic": (changed,)})
+    packet = messages(run)[5]
+    where = position(packet)
+    for number in range(8):
+        again = copy.copy(packet)
+        again.time_ns += number + 1
+        set_position(again, where, (1 + number % 2) * MTU)
+        run.packets["b"].append(again)
+    finding = on_time(run)
+    assert finding.outcome is PASS, finding.text
+
+
 @pytest.mark.parametrize(
     ("receive", "window", "outcome"),
     [("|cc=cubic", MTU, PASS), ("|cc=cubic", 2 * MTU, FAIL), ("", MTU, FAIL)],
