@@ -7,8 +7,8 @@
 A driver other than Aeron's may limit feedback to three times the bytes that came from the source,
 whose address may be forged; NAKs leave a share for status messages. Configured addresses have no
 limit. No driver sends feedback to a source that was silent for the connection timeout. Of SETUPs,
-the view counts only the one for which the image was created, so a receiver is permitted at least as
-much as here.
+the view counts only the one for which the first image was created, so a receiver is permitted at
+least as much as here.
 """
 
 import numpy as np
@@ -52,7 +52,7 @@ def withheld(
     silent = ends_ns - arrived_ns > CONNECTION_TIMEOUT_NS
     found = [*zip(arrived_ns[silent] + CONNECTION_TIMEOUT_NS, ends_ns[silent], strict=True)]
     if _is_limited(evidence, traffic):
-        events = _events(frames, wire, _joined_ns(evidence, traffic))
+        events = _events(frames, wire, _joined_ns(evidence, traffic, wire.facts.session_id))
         found += _without_bytes(*events, length, is_nak=is_nak)
     return disjoint((int(start_ns), int(end_ns)) for start_ns, end_ns in found)
 
@@ -63,12 +63,12 @@ def _is_limited(evidence: Evidence, traffic: TrafficCase) -> bool:
     return not (is_aerons or receive.is_multicast or receive.control is not None)
 
 
-def _joined_ns(evidence: Evidence, traffic: TrafficCase) -> list[int]:
-    """Return when the images of a stream that is read from several ones began."""
+def _joined_ns(evidence: Evidence, traffic: TrafficCase, session_id: int) -> list[int]:
+    """Return when the images of a session began, without the first one."""
     subscriber = evidence.subscriber(traffic)
     if isinstance(subscriber, Missing):
         return []
-    return [each.joined_ns for each in subscriber.parts]
+    return sorted(each.joined_ns for each in subscriber.parts if each.session_id == session_id)[1:]
 
 
 def _events(
@@ -107,7 +107,7 @@ def _without_bytes(
     is_short = False
     for time_ns, kind, size in zip(times_ns.tolist(), kinds.tolist(), sizes.tolist(), strict=True):
         if kind == _JOINED:
-            unspent, kept = FIRST_BYTES, 0
+            unspent = kept = 0
         elif kind == _ARRIVED:
             unspent = min(unspent + BYTES_OUT_PER_BYTE_IN * size, UNSPENT_BYTES_MAX)
             kept = min(unspent // STATUS_SHARE, STATUS_BYTES_MAX)

@@ -22,7 +22,12 @@ from tests.unit.harness.verdict.checks.retransmission.test_nak_times import (
 from tests.unit.harness.verdict.checks.retransmission.test_nak_times import (
     repeat as repeat_nak,
 )
-from tests.unit.harness.verdict.synthetic_run import STEP_NS, SyntheticRun, make_run
+from tests.unit.harness.verdict.synthetic_run import (
+    SESSION_ID,
+    STEP_NS,
+    SyntheticRun,
+    make_run,
+)
 from windtunnel.harness.artifact.host.application import Part
 from windtunnel.harness.artifact.run.manifest import SubjectFacts
 from windtunnel.harness.verdict.checks.retransmission.nak_times import naks_in_time
@@ -119,14 +124,17 @@ def test_no_driver_sends_feedback_to_a_source_that_was_silent_for_long(run, driv
     assert not at_withheld(run, run.now_ns - STEP_NS, SM_BYTES)
 
 
-def test_a_new_image_begins_with_what_its_setup_permits(run):
-    packet, quiet_ns = quiet_time(run)
-    repeat(run, packet, range(quiet_ns + 2, quiet_ns + 5))
-    assert not at_withheld(run, quiet_ns + 5, SM_BYTES)
+def test_a_new_image_has_nothing_of_the_one_before(run):
+    _, quiet_ns = quiet_time(run)
     evidence = Evidence(run.write())
-    part = Part(-4242, 0, 0, True, quiet_ns + 1, quiet_ns + 900 * STEP_NS)
-    evidence.subscriber(run.traffic).parts.append(part)
-    assert at_withheld(run, quiet_ns + 5, SM_BYTES, evidence)
+    parts = evidence.subscriber(run.traffic).parts
+    for began_ns, session, expected in (
+        (0, SESSION_ID, False),
+        (quiet_ns, SESSION_ID + 1, False),
+        (quiet_ns, SESSION_ID, True),
+    ):
+        parts.append(Part(session, 0, 0, False, began_ns, began_ns + 1))
+        assert at_withheld(run, quiet_ns + 5, SM_BYTES, evidence) is expected
 
 
 @pytest.mark.parametrize(
