@@ -21,7 +21,7 @@ from windtunnel.harness.scenario.schema.channel import parse_channel, parse_dura
 from windtunnel.harness.scenario.schema.units import format_duration
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.wire import Wire
-from windtunnel.harness.verdict.views.acceptance import certainly_accepted
+from windtunnel.harness.verdict.views.acceptance import certain_heartbeats, certainly_accepted
 from windtunnel.harness.verdict.views.losses import frame_index
 
 DATAGRAMS_SETTING = "WINDTUNNEL_GAP_FILL_DATAGRAMS"
@@ -122,10 +122,10 @@ def accepted_ends(wire: Wire, start: int) -> tuple[NDArray[np.int64], NDArray[np
     """Return the times and the ends of the frames and heartbeats that the receiver certainly
     accepted, in chronological order.
     """
-    accepted = certainly_accepted(wire, start)
+    accepted, beats = certainly_accepted(wire, start), certain_heartbeats(wire, start)
     frames_ns = wire.arrived.frames["time_ns"][accepted].astype(np.int64)
-    times_ns = np.concatenate([frames_ns, wire.heartbeat_times_ns])
-    ends = np.concatenate([wire.arrived.ends[accepted], wire.heartbeat_positions])
+    times_ns = np.concatenate([frames_ns, wire.heartbeat_times_ns[beats]])
+    ends = np.concatenate([wire.arrived.ends[accepted], wire.heartbeat_positions[beats]])
     order = np.argsort(times_ns, kind="stable")
     return times_ns[order], ends[order]
 

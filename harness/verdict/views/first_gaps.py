@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from windtunnel.harness.verdict.core.wire import Wire
-from windtunnel.harness.verdict.views.acceptance import certainly_accepted
+from windtunnel.harness.verdict.views.acceptance import certain_heartbeats, certainly_accepted
 
 
 @dataclass(frozen=True)
@@ -39,9 +39,10 @@ def first_gaps(wire: Wire, start: int, end_ns: int) -> FirstGaps:
     are left out.
     """
     lows, highs, from_ns, by_ns = accepted_times(wire, start)
-    events_ns = np.concatenate([by_ns, wire.heartbeat_times_ns])
-    lows_or_none = np.append(lows, np.full(len(wire.heartbeat_positions), -1))
-    tops = np.concatenate([highs, wire.heartbeat_positions])
+    beats = certain_heartbeats(wire, start)
+    events_ns = np.concatenate([by_ns, wire.heartbeat_times_ns[beats]])
+    lows_or_none = np.append(lows, np.full(int(beats.sum()), -1))
+    tops = np.concatenate([highs, wire.heartbeat_positions[beats]])
     order = np.argsort(events_ns, kind="stable")
     columns = (each[order].tolist() for each in (events_ns, lows_or_none, tops))
     rows = _swept(zip(*columns, strict=True), start, wire.facts.term_length, end_ns)

@@ -55,6 +55,17 @@ def test_a_frame_that_may_have_been_rejected_shows_no_gap(tmp_path, is_acknowled
     assert finding.outcome is outcome, finding.text
 
 
+def test_a_heartbeat_that_may_have_been_rejected_shows_no_gap(tmp_path):
+    run = make_run(tmp_path, reliable=False)
+    run.packets["b"] = [each for each in run.packets["b"] if each.kind != "SM"]
+    run.samples["b"] = [
+        (time_ns + 60 * MS if name == "rcv-pos" and value > TERM_LENGTH else time_ns, name, value)
+        for time_ns, name, value in run.samples["b"]
+    ]
+    finding = finding_of(run, "sim")
+    assert finding.outcome is Outcome.PASS, finding.text
+
+
 def test_reliable_streams_are_not_judged(tmp_path):
     finding = finding_of(make_run(tmp_path))
     assert finding.outcome is Outcome.INCONCLUSIVE
