@@ -8,7 +8,7 @@ until its restart.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from windtunnel.harness.dissect.frames.observed_flows import END_OF_TIME_NS
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import Missing
+from windtunnel.harness.verdict.core.wire import Wire
 
 DRIVER = "driver"
 KILL = "kill"
@@ -65,6 +66,23 @@ class Pauses:
 
     def _each(self) -> list[tuple[int, int]]:
         return list(zip(self.starts_ns.tolist(), self.ends_ns.tolist(), strict=True))
+
+
+def as_read(wire: Wire, pauses: Pauses) -> Wire:
+    """Return a stream with the times at which the receiver's driver read what arrived: if that was
+    in a pause, at its end.
+    """
+    if len(pauses.starts_ns) == 0:
+        return wire
+    arrived, beats = wire.arrived.frames.copy(), wire.heartbeats_arrived.copy()
+    for frames in (arrived, beats):
+        frames["time_ns"] = pauses.due_ns(frames["time_ns"].astype(np.int64), 1) - 1
+    return replace(
+        wire,
+        arrived=replace(wire.arrived, frames=arrived),
+        heartbeats_arrived=beats,
+        heartbeat_times_ns=beats["time_ns"].astype(np.int64),
+    )
 
 
 def pauses_of(evidence: Evidence, host: str) -> Pauses | Missing:

@@ -34,7 +34,7 @@ from windtunnel.harness.verdict.core.wire import Wire
 from windtunnel.harness.verdict.statistics.binomial import interval
 from windtunnel.harness.verdict.views.feedback_limits import withheld
 from windtunnel.harness.verdict.views.first_gaps import first_gaps
-from windtunnel.harness.verdict.views.pauses import Pauses, pauses_of
+from windtunnel.harness.verdict.views.pauses import Pauses, as_read, pauses_of
 from windtunnel.harness.verdict.views.series import highest_by
 
 IN_TIME = "naks_in_time"
@@ -85,7 +85,7 @@ def naks_in_time(evidence: Evidence, traffic: TrafficCase) -> Finding:
     if not is_virtual(case):
         text = "not compared: in real time, the machine can delay a NAK"
         return passed(IN_TIME, text, traffic.id, evidence=where)
-    delays = _delays(traffic)
+    wire, delays = as_read(wire, pauses), _delays(traffic)
     start = max(planned.log.start_position, evidence.join_position(traffic))
     if has_all_gaps(evidence, traffic):
         gaps, problem = _all_gaps(wire, start, delays, pauses)

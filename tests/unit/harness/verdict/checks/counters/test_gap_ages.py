@@ -4,6 +4,7 @@ import pytest
 
 from tests.unit.harness.verdict import synthetic_run
 from tests.unit.harness.verdict.synthetic_run import STEP_NS, SyntheticRun, make_run
+from tests.unit.harness.verdict.views.test_pauses import happen, pause
 from windtunnel.harness.verdict.checks.counters.gap_counters import gap_counters_agree
 from windtunnel.harness.verdict.checks.retransmission.nak_times import SLACK_NS
 from windtunnel.harness.verdict.core.evidence import Evidence
@@ -130,6 +131,16 @@ def test_an_age_is_that_of_the_gap(run, age_ns, outcome):
     assert finding.outcome is outcome, finding.text
     if outcome is FAIL:
         assert finding.text.startswith(f"rcv-oldest-gap is {age_ns}, expected 1")
+
+
+@pytest.mark.parametrize(("paused_ns", "outcome"), [(0, FAIL), (800_000, PASS), (800_001, FAIL)])
+def test_a_paused_driver_finds_a_gap_at_the_end_of_the_pause(run, paused_ns, outcome):
+    """The tenth gap is 1 ms old, and its age 0.2 ms."""
+    follow(run, 1_000_000, wrong=(1, 200_000))
+    begun_ns = found_ns(run, 9) - 10
+    evidence = happen(run, pause(begun_ns, begun_ns + 10 + paused_ns))
+    finding = gap_counters_agree(evidence, run.traffic)
+    assert finding.outcome is outcome, finding.text
 
 
 def test_an_age_before_the_fill_must_be_that_of_a_gap(filling):

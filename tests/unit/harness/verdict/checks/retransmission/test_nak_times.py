@@ -108,6 +108,23 @@ def test_a_paused_driver_may_be_late(run):
     assert finding_of(run, evidence).outcome is FAIL
 
 
+@pytest.mark.parametrize(("again_ms", "outcome"), [(14, PASS), (40, FAIL)])
+def test_a_repair_that_a_paused_driver_read_late_took_longer(tmp_path, again_ms, outcome):
+    run = make_run(tmp_path)
+    run.case = run.case.model_copy(update={"fidelity": "sim"})
+    with_channels(run, receive=NAK_DELAY + ALL_GAPS)
+    begun_ns = repair_of(run, 28).time_ns - 10
+    ended_ns = begun_ns + 20 * STEP_NS
+    asked = nak_of(run, 29)
+    asked.time_ns = ended_ns + STEP_NS // 10
+    again = copy.copy(asked)
+    again.time_ns += again_ms * STEP_NS
+    run.packets["b"].append(again)
+    repair_of(run, 29).time_ns = again.time_ns + STEP_NS // 10
+    finding = finding_of(run, happen(run, pause(begun_ns, ended_ns)))
+    assert finding.outcome is outcome, finding.text
+
+
 @pytest.mark.parametrize(("delay_us", "outcome"), [(1_000, PASS), (1_001, FAIL)])
 def test_a_nak_before_the_delay_is_reported(run, delay_us, outcome):
     with_channels(run, receive=f"|nak-delay={delay_us}us")
