@@ -123,7 +123,9 @@ def _misnamed(loss: Loss, wire: Wire, traffic: TrafficCase) -> str:
     """Describe a wrong channel, source or count of an entry, or return ""."""
     if loss.channel not in {traffic.receive, *(channel for _, channel in traffic.receives)}:
         return f"the loss report has channel {loss.channel!r}, expected {traffic.receive!r}"
-    ports = {str(each) for each in np.unique(wire.arrived.frames["source_port"])}
+    # The source is that of the SETUP, to which the receiver replies. A fault may change others.
+    replied = wire.feedback_sent["destination_port"]
+    ports = {str(each) for each in np.union1d(wire.arrived.frames["source_port"], replied)}
     if loss.source.rpartition(":")[2] not in ports:
         return f"the loss report has source {loss.source!r}, expected one with a port of {ports}"
     if not 1 <= loss.observation_count <= loss.bytes_lost:

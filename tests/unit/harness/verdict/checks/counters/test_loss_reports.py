@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.harness.verdict.judged import judged
-from tests.unit.harness.verdict.synthetic_run import make_run
+from tests.unit.harness.verdict.synthetic_run import PORT, SENDER_PORT, make_run
 from tests.unit.harness.verdict.views.test_pauses import ORDERED, pause
 from windtunnel.harness.artifact.host.host_event import AppliedEvent, write_applied_events
 from windtunnel.harness.dissect.driver_files.loss_report import ENTRY
@@ -69,6 +69,15 @@ def test_a_wrong_name_is_found(tmp_path, old, new, text):
     finding = loss_report_agrees(Evidence(folder), run.traffic)
     assert finding.outcome is Outcome.FAIL
     assert text in finding.text
+
+
+def test_the_source_is_that_of_the_setup_if_a_fault_changed_that_of_data(tmp_path):
+    run = make_run(tmp_path)
+    for each in run.packets["b"]:
+        if each.kind in ("DATA", "PAD"):
+            each.ports = (SENDER_PORT + 1, PORT)
+    finding = finding_of(run)
+    assert finding.outcome is Outcome.PASS, finding.text
 
 
 def test_a_missing_report_is_inconclusive(tmp_path):
