@@ -22,6 +22,7 @@ from windtunnel.harness.scenario.schema.channel import parse_channel
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import Missing
 from windtunnel.harness.verdict.core.wire import Wire, status_messages
+from windtunnel.harness.verdict.views.acceptance import certain_heartbeats, certainly_accepted
 from windtunnel.harness.verdict.views.pauses import NEVER_NS, Pauses, disjoint
 
 CONNECTION_TIMEOUT_NS = 5_000_000_000
@@ -44,14 +45,17 @@ def withheld(
     """Return the time ranges in which a receiver may not have been permitted to send a NAK or a
     status message of `length` bytes.
     """
-    port = traffic.session_port
-    beats = wire.heartbeats_arrived[of_port(wire.heartbeats_arrived, port)]
-    frames = np.append(wire.arrived_at(port).frames, beats)
-    arrived_ns = np.sort(frames["time_ns"].astype(np.int64))
+    start = evidence.join_position(traffic)
+    frames = np.append(wire.arrived.frames, wire.heartbeats_arrived)
+    is_own = of_port(frames, traffic.session_port)
+    # What a receiver rejects permits nothing.
+    is_accepted = np.append(certainly_accepted(wire, start), certain_heartbeats(wire, start))
+    arrived_ns = np.sort(frames["time_ns"][is_own].astype(np.int64))
     ends_ns = np.append(arrived_ns[1:], NEVER_NS)[: len(arrived_ns)]
     silent = ends_ns - arrived_ns > CONNECTION_TIMEOUT_NS
     found = [*zip(arrived_ns[silent] + CONNECTION_TIMEOUT_NS, ends_ns[silent], strict=True)]
     if _is_limited(evidence, traffic):
+        frames = frames[is_own & is_accepted]
         events = _events(frames, wire, _joined_ns(evidence, traffic, wire.facts.session_id))
         found += _without_bytes(*events, length, is_nak=is_nak)
     return disjoint((int(start_ns), int(end_ns)) for start_ns, end_ns in found)

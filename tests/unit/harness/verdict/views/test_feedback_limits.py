@@ -11,6 +11,7 @@ from tests.unit.harness.verdict.checks.flow_control.test_cubic_windows import gr
 from tests.unit.harness.verdict.checks.flow_control.test_status_message_checks import (
     messages,
     on_time,
+    position,
     wait,
 )
 from tests.unit.harness.verdict.checks.retransmission.test_nak_times import (
@@ -25,10 +26,13 @@ from tests.unit.harness.verdict.checks.retransmission.test_nak_times import (
 from tests.unit.harness.verdict.synthetic_run import (
     SESSION_ID,
     STEP_NS,
+    TERM_LENGTH,
     SyntheticRun,
+    data_header,
     make_run,
 )
 from windtunnel.harness.artifact.host.application import Part
+from windtunnel.harness.artifact.middlebox import frame_class
 from windtunnel.harness.artifact.run.manifest import SubjectFacts
 from windtunnel.harness.verdict.checks.retransmission.nak_times import naks_in_time
 from windtunnel.harness.verdict.core.evidence import Evidence
@@ -87,6 +91,19 @@ def test_status_messages_use_all_that_is_permitted(run):
     repeat(run, packet, [quiet_ns + most - 2, quiet_ns + most - 1])
     assert at_withheld(run, quiet_ns + most, SM_BYTES)
     assert not at_withheld(run, quiet_ns + 1000 * STEP_NS, SM_BYTES), "the next frame ends it"
+
+
+def test_what_a_receiver_rejects_permits_nothing(run):
+    packet, quiet_ns = quiet_time(run)
+    most = UNSPENT_BYTES_MAX // SM_BYTES
+    repeat(run, packet, range(quiet_ns, quiet_ns + most))
+    beat = next(each for each in run.packets["b"] if each.kind == "HEARTBEAT")
+    end = position(packet) + TERM_LENGTH // 2
+    for beyond, expected in ((32, True), (0, False)):
+        again = copy.copy(beat)
+        again.payload = data_header(end + beyond, 0, 0xC0, frame_class.DATA)
+        repeat(run, again, [quiet_ns + 2 * most])
+        assert at_withheld(run, quiet_ns + 3 * most, SM_BYTES) is expected
 
 
 def test_naks_leave_bytes_for_status_messages(run):
