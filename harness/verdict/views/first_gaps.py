@@ -13,6 +13,7 @@ Aeron receiver requests the first gap only, and starts its NAK delay again if th
 import heapq
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,8 +36,8 @@ class FirstGaps:
 def first_gaps(wire: Wire, start: int, end_ns: int) -> FirstGaps:
     """Return the first gap over time, up to `end_ns`.
 
-    Where it is unknown which copy of a frame the receiver accepted, gaps that the frame touches
-    are left out.
+    Where it is unknown which copy of a frame the receiver accepted, gaps that the frame touches, or
+    that became the first one with it, are left out.
     """
     lows, highs, from_ns, by_ns = accepted_times(wire, start)
     beats = certain_heartbeats(wire, start)
@@ -51,6 +52,7 @@ def first_gaps(wire: Wire, start: int, end_ns: int) -> FirstGaps:
     for at in np.flatnonzero(from_ns < by_ns):
         is_near = (lows[at] <= ends) & (highs[at] >= begins)
         is_unsure |= is_near & (from_ns[at] <= until_ns) & (by_ns[at] >= since_ns)
+        is_unsure |= since_ns == by_ns[at]
     is_sure = ~is_unsure
     return FirstGaps(*(each[is_sure] for each in (begins, ends, since_ns, until_ns)))
 
@@ -83,7 +85,8 @@ def _swept(
     beyond: list[tuple[int, int]] = []
     contiguous = highest = start
     now_ns, gap, since_ns = 0, (start, start), 0
-    for time_ns, low, high in events:
+    # What the last event changes is found at the end.
+    for time_ns, low, high in chain(events, [(end_ns, -1, start)]):
         if time_ns > now_ns:
             found = _gap(contiguous, highest, beyond, term_length)
             if found != gap:
