@@ -116,22 +116,23 @@ def sessions_sent(evidence: Evidence, traffic: TrafficCase) -> list[TrafficCase]
 
 
 def joins_of(evidence: Evidence, traffic: TrafficCase, wire: Wire) -> list[tuple[int, int]]:
-    """Return when and at which position each image of a session joined, if its stream rejoins: with
-    the first SETUP of that position which arrived. What was sent earlier need not have arrived.
+    """Return when and at which position each image of a session joined, if its stream rejoins, or
+    if a receiver may have joined its group late: with the first SETUP of that position which
+    arrived. What was sent earlier need not have arrived.
     """
     subscriber = evidence.subscriber(traffic)
-    parts = [] if isinstance(subscriber, Missing) else subscriber.parts
-    parts = [each for each in parts if each.session_id == wire.facts.session_id]
-    if not parts:
+    if isinstance(subscriber, Missing) or not (subscriber.parts or len(traffic.subscribers) > 1):
         return []
+    joined = [(each.session_id, each.join_position, each.joined_ns) for each in subscriber.parts]
+    joined = joined or [(subscriber.session_id, subscriber.join_position, subscriber.ended_ns)]
     setups = present(evidence.capture(traffic.to_host)).frames
     setups = of_stream(setups, wire.facts.session_id, wire.facts.stream_id)
     setups = setups[setups["frame_type"] == SETUP]
     sent, times_ns = _setup_positions(setups), setups["time_ns"].astype(np.int64)
     joins = []
-    for each in parts:
-        arrived_ns = times_ns[sent == each.join_position]
-        joins.append((int(arrived_ns.min(initial=each.joined_ns)), each.join_position))
+    for session, position, joined_ns in joined:
+        if session == wire.facts.session_id:
+            joins.append((int(times_ns[sent == position].min(initial=joined_ns)), position))
     return joins
 
 

@@ -26,7 +26,6 @@ from windtunnel.harness.verdict.views.acceptance import (
 )
 from windtunnel.harness.verdict.views.series import (
     Series,
-    highest_by,
     known_at,
     received_by,
     stream_series,
@@ -125,8 +124,9 @@ def rcv_hwm_from_wire(evidence: Evidence, traffic: TrafficCase) -> Finding:
         *_samples(evidence, traffic.to_host),
         evidence.name_of(evidence.folder.capture(traffic.to_host)),
     )
-    times_ns, positions = highest_by(wire)
     start = planned.log.start_position
+    joins = joins_of(evidence, traffic, wire)
+    times_ns, positions = received_by(wire, start, joins, contiguous=False)
     arrived = known_at(times_ns, positions, hwm.read_before_ns, start)
     ahead = np.flatnonzero(hwm.values > arrived)
     if len(ahead):
@@ -135,7 +135,8 @@ def rcv_hwm_from_wire(evidence: Evidence, traffic: TrafficCase) -> Finding:
         text = f"rcv-hwm was {value} when frames had arrived only up to {int(arrived[at])}"
         return failed(HWM, text, traffic.id, evidence=where, position=value)
     top = int(positions[-1]) if len(positions) else start
-    arrivals = np.concatenate([[start], wire.arrived.ends, wire.heartbeat_positions])
+    begins = [start, *(position for _, position in joins)]
+    arrivals = np.concatenate([begins, wire.arrived.ends, wire.heartbeat_positions])
     if hwm.last < _accepted_top(wire, start) or hwm.last not in arrivals:
         text = f"rcv-hwm ended at {hwm.last}, expected the highest arrived position {top}"
         if traffic.observed and wire.may_have_left_at(hwm.last):

@@ -8,6 +8,7 @@ import pytest
 
 from tests.unit.harness.verdict.judged import judged
 from tests.unit.harness.verdict.synthetic_events import add_earlier_session, write_with_event
+from tests.unit.harness.verdict.synthetic_group import C_ADDRESS
 from tests.unit.harness.verdict.synthetic_run import (
     SESSION_ID,
     TRAFFIC,
@@ -16,9 +17,14 @@ from tests.unit.harness.verdict.synthetic_run import (
     make_run,
     place,
     setup_frame,
+    status_message,
 )
 from windtunnel.harness.artifact.host.application import Part, SubscriberFacts
-from windtunnel.harness.verdict.checks.counters.positions import rcv_pos_monotonic
+from windtunnel.harness.scenario.resolved.case import HostCase
+from windtunnel.harness.verdict.checks.counters.positions import (
+    rcv_hwm_from_wire,
+    rcv_pos_monotonic,
+)
 from windtunnel.harness.verdict.checks.flow_control.status_message_checks import (
     status_messages_backed,
 )
@@ -84,6 +90,43 @@ def test_an_image_joins_with_the_first_setup_of_its_position(run):
     setups_ns = [each.time_ns for each in run.packets["b"] if each.kind == "SETUP"]
     expected = [(0, 0), (setups_ns[-1], run.frame_end(LOST))]
     assert joins_of(evidence, run.traffic, wire)[1:] == expected[1:]
+
+
+@pytest.mark.parametrize("check", [*CHECKS, rcv_hwm_from_wire])
+@pytest.mark.parametrize(("is_group", "outcome"), [(True, Outcome.PASS), (False, Outcome.FAIL)])
+def test_a_receiver_of_a_group_may_join_late(run, check, is_group, outcome):
+    """The rcv-pos that it has then is the position of the SETUP, and nothing arrived before."""
+    position, lost = run.frame_end(LOST), run.frame_bytes(LOST)
+    at_ns = next(each.time_ns for each in run.packets["b"] if each.payload == lost)
+    run.packets["b"] = [
+        each
+        for each in run.packets["b"]
+        if (each.time_ns > at_ns and each.payload != lost) or each.kind == "SETUP"
+    ]
+    join = Packet(at_ns, "a", "b", run.packets["a"][0].ports, setup(position), "SETUP")
+    run.packets["b"].append(join)
+    for name in ("rcv-hwm", "rcv-pos", "sub-pos", "rcv-naks-sent"):
+        own = [each for each in run.samples["b"] if each[1] == name and each[0] > at_ns]
+        run.samples["b"] = [each for each in run.samples["b"] if each[1] != name] + own
+    run.samples["b"] = [
+        (at_ns + after_ns, name, position)
+        for name in ("rcv-hwm", "rcv-pos", "sub-pos")
+        for after_ns in (1, 2)
+    ] + run.samples["b"]
+    message = next(each for each in run.packets["b"] if each.kind == "SM")
+    early = replace(message, time_ns=at_ns + 1, payload=status_message(position))
+    run.packets["b"].append(early)
+    if is_group:
+        stream = run.traffic.model_copy(update={"to_hosts": ("b", "c")})
+        hosts = (*run.case.hosts, HostCase(name="c", address=C_ADDRESS))
+        run.case = run.case.model_copy(update={"traffic": (stream,), "hosts": hosts})
+    path = run.write()
+    document = run.folder.host("b").subscriber(TRAFFIC).document
+    facts = SubscriberFacts.read(document)
+    assert facts is not None
+    replace(facts, join_position=position).write(document)
+    finding = judged(check, Evidence(path), run.traffic)
+    assert finding.outcome is outcome, finding.text
 
 
 def test_a_stream_that_does_not_rejoin_has_no_later_images(run):
