@@ -18,6 +18,7 @@ from windtunnel.harness.dissect.frames.layout import SETUP_FLAG_GROUP, SM_FLAG_S
 from windtunnel.harness.dissect.frames.route import between
 from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.scenario.schema.channel import parse_channel
+from windtunnel.harness.verdict.checks.flow_control.group_window import READ_WITHIN_NS
 from windtunnel.harness.verdict.checks.flow_control.status_message_checks import TOLERANCE_NS
 from windtunnel.harness.verdict.checks.retransmission.nak_checks import PACE_SLACK_NS
 from windtunnel.harness.verdict.core.driver_setting import duration_setting_ns
@@ -126,10 +127,11 @@ def _unrequested(
     frames = wire.feedback_arrived_from_all
     requests = frames[(frames["frame_type"] == SM) & ((frames["flags"] & SM_FLAG_SEND_SETUP) != 0)]
     requests_ns = np.sort(requests["time_ns"].astype(np.int64))
-    before_ns = np.append(np.iinfo(np.int64).min, setups_ns[:-1])
-    requested = np.searchsorted(requests_ns, setups_ns, "right") > np.searchsorted(
-        requests_ns, before_ns
-    )
+    before_ns = np.append(0, setups_ns[:-1])
+    until = np.searchsorted(requests_ns, setups_ns, "right")
+    requested = until > np.searchsorted(requests_ns, before_ns)
+    # Of two requests that arrived just before a SETUP, it may have read one after it.
+    requested |= until > np.searchsorted(requests_ns, before_ns - READ_WITHIN_NS) + 1
     for at in np.flatnonzero(~requested[1:] & repeats[:-1]).tolist():
         requested[at + 1] |= requested[at]
     answered = setups_ns >= read_ns.min(initial=np.iinfo(np.int64).max)

@@ -19,6 +19,7 @@ from windtunnel.harness.verdict.checks.delivery.stream_setup import (
     TIMEOUT_NS,
     setups_until_answered,
 )
+from windtunnel.harness.verdict.checks.flow_control.group_window import READ_WITHIN_NS
 from windtunnel.harness.verdict.checks.flow_control.status_message_checks import TOLERANCE_NS
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.outcome import Outcome
@@ -94,6 +95,21 @@ def test_a_setup_after_the_answer_is_reported_unless_requested(run):
     assert finding.text.startswith("1 unrequested SETUPs")
     elicit_setup(run, late_ns - 1)
     assert finding_of(run).outcome is Outcome.PASS
+
+
+@pytest.mark.parametrize(
+    ("early_ns", "outcome"), [(1, Outcome.PASS), (READ_WITHIN_NS + 1, Outcome.FAIL)]
+)
+def test_a_second_request_may_be_read_after_the_setup(run, early_ns, outcome):
+    """Two receivers requested it at once. The next SETUP is due an interval later."""
+    late_ns = first_ns(run, "SM") + 2 * INTERVAL_NS
+    elicit_setup(run, late_ns - early_ns - 1)
+    elicit_setup(run, late_ns - early_ns)
+    setup(run, late_ns)
+    setup(run, late_ns + INTERVAL_NS)
+    assert finding_of(run).outcome is outcome
+    setup(run, late_ns + 2 * INTERVAL_NS)
+    assert finding_of(run).outcome is Outcome.FAIL
 
 
 def test_one_request_permits_one_setup(run):
