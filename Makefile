@@ -68,6 +68,8 @@ nightly: lint test-full ## run lint, test-full and slow checks: without the JIT,
 	@$(BIN)/python -m tests.soak.frame_outcomes
 	@$(BIN)/python -m tests.soak.side_by_side
 	@$(BIN)/python -m tests.soak.clean_runs
+	@nice $(BIN)/python -m tests.soak.random_scenarios 1 1000
+	@nice $(BIN)/python -m tests.soak.random_scenarios 1001 2000 pyaeron
 	@nice $(BIN)/windtunnel swarm --seed 1000000 --seeds 100000 --jobs 2
 	@nice $(BIN)/windtunnel swarm --seed 2000000 --seeds 100000 --jobs 2 --recovery-modes
 	@$(BIN)/windtunnel exam

@@ -27,8 +27,8 @@ from windtunnel.harness.scenario.schema.flow_control import FlowControl
 from windtunnel.harness.verdict.core.wire import Wire
 from windtunnel.harness.verdict.views.series import known_at
 
-PROCESSED_NS = 100_000_000
-"""Time within which a driver processes a status message. It may send data before."""
+READ_WITHIN_NS = 10_000_000
+"""Time within which a driver reads a status message. It may send data before."""
 TAGGED_LENGTH = SM_LENGTH + SM_GROUP_TAG.width
 MAX = "max"
 TAGGED = "tagged"
@@ -148,7 +148,7 @@ def _group(wire: Wire, messages: Frames, control: FlowControl, start: int) -> _G
     done = (messages["flags"] & SM_FLAG_END_OF_STREAM) != 0
     at = positions(messages, wire.facts.initial_term_id, wire.facts.term_length)
     near = at + wire.facts.term_length // 2
-    near[_sent_by(wire, times_ns + PROCESSED_NS, start) <= near] = END_OF_TIME_NS
+    near[_sent_by(wire, times_ns + READ_WITHIN_NS, start) <= near] = END_OF_TIME_NS
     columns = (times_ns, messages["receiver_id"], limits, messages["window_bytes"], done, near)
     for row in zip(*(each.tolist() for each in columns), strict=True):
         group.on_status_message(*row)
