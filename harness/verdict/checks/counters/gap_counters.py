@@ -27,7 +27,14 @@ from windtunnel.harness.verdict.checks.retransmission.all_gaps import (
 )
 from windtunnel.harness.verdict.checks.retransmission.recovery import socket_drops
 from windtunnel.harness.verdict.core.evidence import Evidence
-from windtunnel.harness.verdict.core.finding import Finding, failed, passed, present
+from windtunnel.harness.verdict.core.finding import (
+    Finding,
+    Missing,
+    failed,
+    inconclusive,
+    passed,
+    present,
+)
 from windtunnel.harness.verdict.core.outcome import Outcome
 from windtunnel.harness.verdict.core.virtual import is_virtual
 from windtunnel.harness.verdict.core.wire import Wire
@@ -68,6 +75,9 @@ def gap_counters_agree(evidence: Evidence, traffic: TrafficCase) -> Finding:
         evidence.name_of(evidence.folder.capture(traffic.to_host)),
     )
     values, images = _values(wire, counted.counters)
+    stream = wire.facts.session_id, wire.facts.stream_id
+    if not counter_key.of_stream(counted.counters, counter_key.RECEIVER_POSITION, *stream):
+        return inconclusive(AGREE, Missing(where[0], "has no image of the session"), traffic.id)
     expected = _expected_types(evidence, traffic)
     if set(values) != expected:
         text = f"the image has counters of type {_listed(values)}, expected {_listed(expected)}"

@@ -82,6 +82,14 @@ def test_an_image_with_the_mode_has_all_counters(run, name):
     assert finding_of(run).outcome is FAIL
 
 
+def test_a_driver_without_an_image_of_the_session_is_not_judged(run):
+    for name in (OPEN, OLDEST, RETRIES, REPAIR, "rcv-pos"):
+        del run.values[name]
+    finding = finding_of(run)
+    assert finding.outcome is Outcome.INCONCLUSIVE
+    assert "has no image of the session" in finding.text
+
+
 @pytest.mark.parametrize("driver", ["java", "aeronmd:/opt/aeronmd"])
 def test_other_drivers_have_none(run, driver):
     run.manifest.subjects = {"b": SubjectFacts("subscriber", driver, "1.53", {})}
