@@ -83,8 +83,9 @@ def while_received(wire: Wire) -> NDArray[np.bool_]:
 
 def rejected_positions(wire: Wire, start: int) -> NDArray[np.int64]:
     """Return the positions of the frames that a receiver may have rejected when they first arrived,
-    in ascending order.
+    or for which it may not have had an image, in ascending order.
     """
     arrived, first = np.unique(wire.arrived.starts, return_index=True)
-    found: NDArray[np.int64] = arrived[~certainly_accepted(wire, start)[first]]
+    is_accepted = certainly_accepted(wire, start) & while_received(wire)
+    found: NDArray[np.int64] = arrived[~is_accepted[first]]
     return found

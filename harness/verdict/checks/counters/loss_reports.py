@@ -29,7 +29,7 @@ from windtunnel.harness.verdict.core.outcome import Outcome
 from windtunnel.harness.verdict.core.process_error import unread
 from windtunnel.harness.verdict.core.virtual import is_virtual
 from windtunnel.harness.verdict.core.wire import Wire
-from windtunnel.harness.verdict.views.acceptance import certainly_accepted
+from windtunnel.harness.verdict.views.acceptance import certainly_accepted, while_received
 from windtunnel.harness.verdict.views.coverage import filled_gaps
 from windtunnel.harness.verdict.views.interruptions import clock_steps
 from windtunnel.harness.verdict.views.pauses import pauses_of
@@ -217,7 +217,7 @@ def _gap_bytes(wire: Wire, start: int) -> int:
     """Return the number of bytes in gaps that a receiver could detect: those that were missing when
     a frame or a heartbeat beyond them arrived.
     """
-    sure = wire.arrived.where(certainly_accepted(wire, start))
+    sure = wire.arrived.where(certainly_accepted(wire, start) & while_received(wire))
     # At equal times, heartbeats and forged frames come first: they may show a longer gap.
     parts = (
         (wire.heartbeat_times_ns, wire.heartbeat_positions, wire.heartbeat_positions),

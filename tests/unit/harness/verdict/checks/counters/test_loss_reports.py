@@ -1,6 +1,7 @@
 """The loss report counts each byte that NAKs requested exactly once, and names the stream."""
 
 import struct
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.harness.verdict.judged import judged
-from tests.unit.harness.verdict.synthetic_run import PORT, SENDER_PORT, make_run
+from tests.unit.harness.verdict.synthetic_run import PORT, SENDER_PORT, make_run, nak
 from tests.unit.harness.verdict.views.test_pauses import ORDERED, pause
 from windtunnel.harness.artifact.host.host_event import AppliedEvent, write_applied_events
 from windtunnel.harness.dissect.driver_files.loss_report import ENTRY
@@ -76,6 +77,25 @@ def test_the_source_is_that_of_the_setup_if_a_fault_changed_that_of_data(tmp_pat
     for each in run.packets["b"]:
         if each.kind in ("DATA", "PAD"):
             each.ports = (SENDER_PORT + 1, PORT)
+    finding = finding_of(run)
+    assert finding.outcome is Outcome.PASS, finding.text
+
+
+def test_a_gap_before_the_image_existed_may_be_reported(tmp_path):
+    """The receiver requests the first two frames, which arrived before its first status message."""
+    run = make_run(tmp_path, drops=False)
+    begun, later = [each for each in run.packets["b"] if each.kind == "DATA"][1:3]
+    run.packets["b"] = [
+        each for each in run.packets["b"] if each.kind != "SM" or each.time_ns > begun.time_ns
+    ]
+    asked = replace(
+        next(each for each in run.packets["b"] if each.kind == "SM"),
+        time_ns=later.time_ns + 1,
+        payload=nak(0, run.frame_end(1)),
+        kind="NAK",
+    )
+    run.packets["b"].append(asked)
+    run.lost.append(run.frame_end(1))
     finding = finding_of(run)
     assert finding.outcome is Outcome.PASS, finding.text
 
