@@ -21,6 +21,7 @@ from windtunnel.harness.verdict.checks.retransmission.nak_times import SLACK_NS
 from windtunnel.harness.verdict.core.evidence_contents import HostCounters
 from windtunnel.harness.verdict.core.wire import Wire
 from windtunnel.harness.verdict.views.first_gaps import accepted_times
+from windtunnel.harness.verdict.views.pauses import Pauses, as_read
 from windtunnel.harness.verdict.views.series import highest_by
 
 _NEVER_NS = -1
@@ -68,16 +69,22 @@ def _gaps(wire: Wire, start: int) -> _Gaps:
     )
 
 
-def wrong_ages(wire: Wire, counted: HostCounters, start: int, fill_delay_ns: int | None) -> str:
+def wrong_ages(
+    wire: Wire, counted: HostCounters, start: int, fill_delay_ns: int | None, pauses: Pauses
+) -> str:
     """Return what is wrong with the counters of an image's open gaps over time, or "".
 
-    `fill_delay_ns` is when the receiver fills a gap at the latest, or None if it fills none.
+    `fill_delay_ns` is when the receiver fills a gap at the latest, or None if it fills none. A
+    paused driver does not update its counters.
     """
+    wire = as_read(wire, pauses)
     gaps, found_ns = _gaps(wire, start), np.zeros(0, dtype=np.int64)
     if fill_delay_ns is not None:
         found_ns = np.unique([gaps.found_ns(each) for each in _missing(wire).tolist()])
     open_since_ns = END_OF_TIME_NS
     for time_ns, age_ns, number in _samples(wire, counted):
+        if pauses.overlaps(time_ns - SLACK_NS, time_ns):
+            continue
         open_since_ns = min(open_since_ns, time_ns) if number > 0 else END_OF_TIME_NS
         if number > 0 and age_ns == 0 and time_ns - open_since_ns > SLACK_NS:
             return f"rcv-oldest-gap is 0 although rcv-gaps-open is {number}"

@@ -41,7 +41,7 @@ from windtunnel.harness.verdict.core.wire import Wire
 from windtunnel.harness.verdict.views.acceptance import certainly_accepted
 from windtunnel.harness.verdict.views.coverage import filled_gaps
 from windtunnel.harness.verdict.views.fill_evidence import fill_rule
-from windtunnel.harness.verdict.views.pauses import Pauses, as_read, pauses_of
+from windtunnel.harness.verdict.views.pauses import Pauses, pauses_of
 from windtunnel.harness.verdict.views.series import highest_by, known_at
 
 AGREE = "gap_counters_agree"
@@ -96,7 +96,7 @@ def gap_counters_agree(evidence: Evidence, traffic: TrafficCase) -> Finding:
         start = max(planned.log.start_position, evidence.join_position(traffic))
         rule = fill_rule(evidence, traffic)
         delay_ns = None if rule is None else rule.delay_ns
-        texts.append(wrong_ages(as_read(wire, pauses), counted, start, delay_ns))
+        texts.append(wrong_ages(wire, counted, start, delay_ns, pauses))
     for text in filter(None, texts):
         dropped = socket_drops(evidence, traffic.to_host)
         if dropped:

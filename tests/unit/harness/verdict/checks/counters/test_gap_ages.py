@@ -133,12 +133,25 @@ def test_an_age_is_that_of_the_gap(run, age_ns, outcome):
         assert finding.text.startswith(f"rcv-oldest-gap is {age_ns}, expected 1")
 
 
-@pytest.mark.parametrize(("paused_ns", "outcome"), [(0, FAIL), (800_000, PASS), (800_001, FAIL)])
-def test_a_paused_driver_finds_a_gap_at_the_end_of_the_pause(run, paused_ns, outcome):
-    """The tenth gap is 1 ms old, and its age 0.2 ms."""
-    follow(run, 1_000_000, wrong=(1, 200_000))
+@pytest.mark.parametrize(
+    ("paused_ns", "age_ns", "outcome"),
+    [(0, 500_000, FAIL), (1_000_000, 500_000, PASS), (1_000_000, 600_001, FAIL)],
+)
+def test_a_paused_driver_finds_a_gap_at_the_end_of_the_pause(run, paused_ns, age_ns, outcome):
+    """The tenth gap could have been found 1.6 ms ago."""
+    follow(run, 1_000_000, 1_600_000, wrong=(1, age_ns))
     begun_ns = found_ns(run, 9) - 10
     evidence = happen(run, pause(begun_ns, begun_ns + 10 + paused_ns))
+    finding = gap_counters_agree(evidence, run.traffic)
+    assert finding.outcome is outcome, finding.text
+
+
+@pytest.mark.parametrize(("host", "outcome"), [("b", PASS), ("a", FAIL)])
+def test_a_paused_driver_sets_no_age(run, host, outcome):
+    """The tenth gap was found, and the driver paused before it set the age."""
+    follow(run, 1_000_000, 1_600_000, wrong=(1, 0))
+    begun_ns = found_ns(run, 9) + 10
+    evidence = happen(run, pause(begun_ns, begun_ns + OPEN_NS, host=host))
     finding = gap_counters_agree(evidence, run.traffic)
     assert finding.outcome is outcome, finding.text
 
