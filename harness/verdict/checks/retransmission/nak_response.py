@@ -147,6 +147,16 @@ def _unanswered(wire: Wire, found: Retransmits, pauses: Pauses) -> int | None:
     asked = begins + naks["nak_length"].astype(np.int64)
     order = np.argsort(found.times_ns, kind="stable")
     answers_ns, starts, ends = found.times_ns[order], found.starts[order], found.ends[order]
+
+    def is_part(begin: int, now_ns: int) -> bool:
+        """Return whether a position is a part of the last response at a time."""
+        last = int(np.searchsorted(answers_ns, now_ns)) - 1
+        if last < 0 or now_ns - int(answers_ns[last]) > LINGER_MAX_NS:
+            return False
+        same = (begins == starts[last]) & (times_ns <= now_ns)
+        end = max(int(ends[last]), int(asked[same].max(initial=0)))
+        return bool(starts[last] <= begin < end)
+
     columns = (begins, times_ns, looked_ns, by_ns)
     for begin, time_ns, look_ns, due_ns in zip(
         *(each[known].tolist() for each in columns), strict=True
@@ -154,13 +164,7 @@ def _unanswered(wire: Wire, found: Retransmits, pauses: Pauses) -> int | None:
         near = (answers_ns >= time_ns - ANSWER_NS) & (answers_ns <= due_ns)
         if (near & (starts <= begin) & (begin < ends)).any():
             continue
-        last = int(np.searchsorted(answers_ns, look_ns)) - 1
-        if last < 0:
-            return int(begin)
-        same = (begins == starts[last]) & (times_ns <= look_ns)
-        end = max(int(ends[last]), int(asked[same].max(initial=0)))
-        recent = look_ns - int(answers_ns[last]) <= LINGER_MAX_NS
-        if not (recent and starts[last] <= begin < end):
+        if not any(is_part(begin, each) for each in {time_ns, look_ns}):
             return int(begin)
     return None
 

@@ -118,6 +118,21 @@ def test_a_paused_driver_answers_a_nak_after_the_pause(run, paused_ns, outcome):
     assert finding.outcome is outcome, finding.text
 
 
+@pytest.mark.parametrize(("after_ms", "outcome"), [(5, Outcome.PASS), (15, Outcome.FAIL)])
+def test_a_nak_soon_after_a_pause_may_be_for_a_part_of_the_last_response(run, after_ms, outcome):
+    """The driver may look at it at once, or as late as the pause was long."""
+    run.case = run.case.model_copy(update={"fidelity": "sim"})
+    asked, _ = first_answer(run)
+    again = replace(asked, time_ns=asked.time_ns + after_ms * STEP_NS)
+    run.packets["a"] = [
+        each for each in run.packets["a"] if each.kind != "NAK" or each.time_ns == asked.time_ns
+    ]
+    run.packets["a"] = sorted([*run.packets["a"], again], key=lambda each: each.time_ns)
+    paused = pause(asked.time_ns - 20 * STEP_NS, asked.time_ns - 1, host="a")
+    finding = naks_answered_whole(happen(run, paused), run.traffic)
+    assert finding.outcome is outcome, finding.text
+
+
 @pytest.mark.parametrize(("behind", "outcome"), [(0, Outcome.FAIL), (32, Outcome.PASS)])
 def test_a_nak_for_data_of_half_a_term_ago_need_not_be_answered(run, behind, outcome):
     run.case = run.case.model_copy(update={"fidelity": "sim"})
