@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from windtunnel.harness.artifact.host.counter_sample import CounterFacts
 from windtunnel.harness.dissect.driver_files import counter_key
-from windtunnel.harness.dissect.frames.layout import RTTM_FLAG_REPLY
+from windtunnel.harness.dissect.frames.layout import RTTM_FLAG_REPLY, SM_FLAG_END_OF_STREAM
+from windtunnel.harness.dissect.frames.observed_flows import END_OF_TIME_NS
 from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.scenario.schema.channel import parse_channel
 from windtunnel.harness.verdict.checks.retransmission.nak_times import SLACK_NS
@@ -168,7 +169,11 @@ def _requests(wire: Wire, near: _Side, limit_ns: int, *, is_exact: bool) -> str:
     `limit_ns` after it arrived.
     """
     answers = dict(_accepted(near))
-    statuses_ns = np.sort(status_messages(wire.feedback_arrived)["time_ns"].astype(np.int64))
+    statuses = status_messages(wire.feedback_arrived)
+    statuses_ns = np.sort(statuses["time_ns"].astype(np.int64))
+    # After a status message with EOS, the sender has no receiver.
+    is_done = (statuses["flags"] & SM_FLAG_END_OF_STREAM) != 0
+    left_ns = int(statuses["time_ns"][is_done].min(initial=END_OF_TIME_NS))
     naks_ns = _valid_naks_ns(wire)
     if len(statuses_ns) == 0:
         return ""
@@ -182,7 +187,8 @@ def _requests(wire: Wire, near: _Side, limit_ns: int, *, is_exact: bool) -> str:
             return "a request was sent although no NAK had arrived since the previous one"
         if is_exact and wanted_ns is not None:
             due_ns = _due_ns(near.pauses, max(from_ns, wanted_ns), SLACK_NS)
-            if time_ns > due_ns and _is_connected(statuses_ns, from_ns, due_ns):
+            is_missing = due_ns < min(time_ns, left_ns)
+            if is_missing and _is_connected(statuses_ns, from_ns, due_ns):
                 return f"a request was due, but was not sent until {SLACK_NS} ns later"
         if request is None:
             break

@@ -1,6 +1,7 @@
 """Round-trip measurements of a sender: requests, replies, and the counter."""
 
 import struct
+from dataclasses import replace
 
 import pytest
 
@@ -17,6 +18,7 @@ from tests.unit.harness.verdict.synthetic_run import (
 )
 from tests.unit.harness.verdict.views.test_pauses import happen, pause
 from windtunnel.harness.artifact.run.manifest import SubjectFacts
+from windtunnel.harness.dissect.frames.layout import SM_FLAG_END_OF_STREAM
 from windtunnel.harness.verdict.checks.retransmission.nak_times import SLACK_NS
 from windtunnel.harness.verdict.checks.retransmission.round_trips import (
     INTERVAL_NS,
@@ -26,6 +28,8 @@ from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.outcome import Outcome
 
 PASS, FAIL = Outcome.PASS, Outcome.FAIL
+FLAGS_AT = 5
+"""Offset of the flags in a frame."""
 RTT = "snd-rtt"
 RANGES = "|windtunnel.retransmit-ranges=true"
 MS = 1_000_000
@@ -117,6 +121,22 @@ def test_a_sender_without_the_mode_sends_no_requests(run, driver):
     for each in run.measured:
         remove(run, each)
     assert finding_of(run).outcome is PASS
+
+
+@pytest.mark.parametrize(
+    ("after_ns", "outcome"), [(0, PASS), (SLACK_NS, PASS), (SLACK_NS + 1, FAIL)]
+)
+def test_no_measurement_is_due_after_the_receiver_has_left(run, after_ns, outcome):
+    """The receiver sends a status message with EOS when the first request is due, or later."""
+    first = first_of(run, "SM")
+    for each in run.measured:
+        remove(run, each)
+    payload = bytearray(first.payload)
+    payload[FLAGS_AT] |= SM_FLAG_END_OF_STREAM
+    run.values[RTT] = 0
+    done = replace(first, time_ns=first.time_ns + after_ns, payload=bytes(payload))
+    run.packets["a"].append(done)
+    assert finding_of(run).outcome is outcome
 
 
 @pytest.mark.parametrize("number", [0, 1])
