@@ -4,6 +4,7 @@
     frames on path 2   |   |   |                       a path counts for the image liveness timeout
     SM                   2   2   2 . . . 2   1   1     after its last frame
 
+Frames that a receiver rejects, beyond its window, do not keep a path active.
 A receiver writes the number when it sends a status message, and applications read it to learn
 whether an image still has several paths. After the last status message it may have been written
 again, with fewer paths. Source: Aeron 1.53.
@@ -30,7 +31,8 @@ from windtunnel.harness.verdict.core.finding import (
     passed,
     present,
 )
-from windtunnel.harness.verdict.core.wire import status_messages
+from windtunnel.harness.verdict.core.wire import Wire, status_messages
+from windtunnel.harness.verdict.views.acceptance import certain_heartbeats, certainly_accepted
 
 COUNTED = "transports_counted"
 
@@ -76,7 +78,9 @@ def transports_counted(evidence: Evidence, traffic: TrafficCase) -> Finding:
     times_ns = capture.frames["time_ns"], counters.samples["time_ns"]
     end_ns = max(int(each.max(initial=0)) for each in times_ns) + _SAMPLES_NS
     timeout_ns = case.timeouts.image_liveness_ns or IMAGE_LIVENESS_NS
-    least, most = _bounds(arrived, last_ns, end_ns, timeout_ns)
+    _, most = _bounds(arrived, last_ns, end_ns, timeout_ns)
+    accepted = _accepted(wire, arrived, evidence.join_position(traffic))
+    least, _ = _bounds(accepted, last_ns, end_ns, timeout_ns)
     value = kept.log.metadata["active_transport_count"]
     if not least <= value <= most:
         text = f"the log of the image has {counted(value, 'active transport')}, expected "
@@ -84,6 +88,19 @@ def transports_counted(evidence: Evidence, traffic: TrafficCase) -> Finding:
         return failed(COUNTED, text, traffic.id, evidence=where)
     text = f"{counted(value, 'active transport')}, expected {least} to {most}"
     return passed(COUNTED, text, traffic.id, evidence=where)
+
+
+def _accepted(wire: Wire, arrived: Frames, start: int) -> Frames:
+    """Return the frames that keep a path active for certain, in chronological order. A receiver
+    ignores those beyond its window.
+    """
+    parts = (
+        arrived[arrived["frame_type"] == SETUP],
+        wire.arrived.frames[certainly_accepted(wire, start)],
+        wire.heartbeats_arrived[certain_heartbeats(wire, start)],
+    )
+    found: Frames = np.concatenate(parts)
+    return found[np.argsort(found["time_ns"], kind="stable")]
 
 
 def _bounds(frames: Frames, last_ns: int, end_ns: int, timeout_ns: int) -> tuple[int, int]:

@@ -7,8 +7,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.unit.harness.verdict.synthetic_run import PORT, TERM_LENGTH, make_run
+from tests.unit.harness.verdict.synthetic_run import (
+    PORT,
+    TERM_LENGTH,
+    data_header,
+    make_run,
+    status_message,
+)
 from windtunnel.harness.artifact.host.log_index import LogFacts, write_log_index
+from windtunnel.harness.artifact.middlebox import frame_class
 from windtunnel.harness.scenario.schema.host_event import TimeoutsCase
 from windtunnel.harness.verdict.checks.logs.active_transports import transports_counted
 from windtunnel.harness.verdict.core.evidence import Evidence
@@ -75,6 +82,25 @@ def test_a_path_counts_until_it_has_been_silent_for_the_timeout(run, pause_ms, h
     # Paths may have become silent after the end of the capture.
     found = [value for value in range(4) if finding_of(run, value).outcome is PASS]
     assert found == list(range(highest + 1))
+
+
+@pytest.mark.parametrize(("beyond", "outcome"), [(32, PASS), (0, FAIL)])
+def test_heartbeats_beyond_the_window_keep_no_path_active(run, beyond, outcome):
+    timeouts = TimeoutsCase(image_liveness_ns=3000 * MS)
+    run.case = run.case.model_copy(update={"timeouts": timeouts})
+    status = [each for each in run.packets["b"] if each.kind == "SM"][-1]
+    beat = [each for each in run.packets["b"] if each.kind == "HEARTBEAT"][-1]
+    last_ns = max(each.time_ns for each in run.packets["b"])
+    end = run.log.end_position
+    payload = data_header(end + TERM_LENGTH // 2 + beyond, 0, 0xC0, frame_class.DATA)
+    acknowledged = replace(status, time_ns=last_ns + 1, payload=status_message(end))
+    run.packets["b"] += [
+        acknowledged,
+        *(replace(beat, time_ns=last_ns + at * 100 * MS, payload=payload) for at in range(1, 36)),
+        replace(acknowledged, time_ns=last_ns + 3501 * MS),
+    ]
+    finding = finding_of(run, 0)
+    assert finding.outcome is outcome, finding.text
 
 
 def test_a_path_that_becomes_silent_after_the_last_status_message_may_count_or_not(run):
