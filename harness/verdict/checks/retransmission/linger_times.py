@@ -18,6 +18,7 @@ from windtunnel.harness.verdict.checks.retransmission.rtt_frames import rtt_fram
 from windtunnel.harness.verdict.core.driver_setting import duration_setting_ns
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import EvidenceMissing, present
+from windtunnel.harness.verdict.views.pauses import pauses_of
 
 LINGER_NS_MAX = 2_000_000_000
 """Maximum linger time of a range. Source: docs/loss-recovery-sender.md."""
@@ -54,8 +55,11 @@ def linger_times(evidence: Evidence, traffic: TrafficCase) -> LingerTimes:
     """
     nothing = np.zeros(0, dtype=np.int64)
     try:
-        wire, case, capture = present(
-            evidence.wire(traffic), evidence.case, evidence.capture(traffic.from_host)
+        wire, case, capture, pauses = present(
+            evidence.wire(traffic),
+            evidence.case,
+            evidence.capture(traffic.from_host),
+            pauses_of(evidence, traffic.from_host),
         )
     except EvidenceMissing:
         return LingerTimes(nothing, nothing, LINGER_NS_MAX)
@@ -66,8 +70,12 @@ def linger_times(evidence: Evidence, traffic: TrafficCase) -> LingerTimes:
     sent = rtt_frames(capture, wire.facts, case.address(traffic.from_host)).requests
     came = rtt_frames(capture, wire.facts, case.address(traffic.to_host)).replies
     asked_ns = {each.echo: each.time_ns for each in sent}
+    replies = [each for each in came if each.echo in asked_ns]
+    # A paused sender reads a reply at the end of the pause.
+    read_ns = pauses.due_ns(np.array([each.time_ns for each in replies], dtype=np.int64), 1) - 1
     pairs = [
-        (each.time_ns, each.time_ns - asked_ns[each.echo]) for each in came if each.echo in asked_ns
+        (now_ns, now_ns - asked_ns[each.echo])
+        for each, now_ns in zip(replies, read_ns.tolist(), strict=True)
     ]
     rows = np.array(sorted(pairs), dtype=np.int64).reshape(-1, 2)
     longest_ns = np.maximum.accumulate(rows[:, 1]) if len(rows) else nothing

@@ -13,6 +13,7 @@ from tests.unit.harness.verdict.synthetic_run import (
     Packet,
     make_run,
 )
+from tests.unit.harness.verdict.views.test_pauses import happen, pause
 from windtunnel.harness.verdict.checks.retransmission.linger_times import (
     LINGER_NS_MAX,
     SETTING,
@@ -55,6 +56,15 @@ def test_without_a_measurement_the_setting_counts(run):
 def test_a_measurement_counts_from_its_reply(run):
     measure(run, 100, 1, 32)
     assert [longest_ms(run, each) for each in (131, 132, 300)] == [10, 33, 33]
+
+
+def test_a_paused_sender_reads_a_reply_at_the_end_of_its_pause(run):
+    measure(run, 100, 1, 32)
+    begun_ns = START_NS + 110 * MS
+    evidence = happen(run, pause(begun_ns, begun_ns + 54 * MS, host="a"))
+    linger = linger_times(evidence, run.traffic)
+    found = [(linger.at_ns(START_NS + each * MS) - TURNS_NS) / MS for each in (163, 164)]
+    assert found == [10, 66]
 
 
 def test_the_longest_measurement_counts(run):
