@@ -40,7 +40,7 @@ from windtunnel.harness.verdict.core.outcome import Outcome
 from windtunnel.harness.verdict.core.virtual import is_virtual
 from windtunnel.harness.verdict.core.wire import Wire, status_messages
 from windtunnel.harness.verdict.views.feedback_limits import withheld
-from windtunnel.harness.verdict.views.pauses import Pauses, disjoint
+from windtunnel.harness.verdict.views.pauses import Pauses, disjoint, pauses_of
 from windtunnel.harness.verdict.views.sessions import is_read_from_one_image
 
 WINDOWS = "cubic_windows_shrink"
@@ -103,6 +103,7 @@ def _wrong_in_simulation(evidence: Evidence, traffic: TrafficCase, wire: Wire, l
     """
     walk = partial(
         _wrong_window,
+        present(pauses_of(evidence, traffic.to_host)),
         status_messages(wire.feedback_sent),
         wire.facts.mtu,
         limit,
@@ -116,7 +117,14 @@ def _wrong_in_simulation(evidence: Evidence, traffic: TrafficCase, wire: Wire, l
 
 
 def _wrong_window(
-    messages: Frames, mtu: int, limit: int, unsent: Pauses, *, is_tcp: bool, may_rejoin: bool
+    pauses: Pauses,
+    messages: Frames,
+    mtu: int,
+    limit: int,
+    unsent: Pauses,
+    *,
+    is_tcp: bool,
+    may_rejoin: bool,
 ) -> str:
     """Return what is wrong with the first window that is not on the curve after the last loss.
 
@@ -139,6 +147,9 @@ def _wrong_window(
             curves = (_Curve(limit, now_ns),)
         elif after < before and not is_begin:
             return f"the window shrank from {before} to {after} packets, expected {losses[1]}"
+        elif after == before and pauses.overlaps(now_ns - SLACK_NS, now_ns):
+            # The driver sent the window from before its pause.
+            continue
         elif curves and not is_tcp:
             if after == before == 1 and now_ns - since_ns < TIMEOUT_NS:
                 curves = (curves[0], _Curve(1, now_ns))

@@ -6,6 +6,7 @@ import pytest
 
 from tests.unit.harness.verdict import synthetic_run
 from tests.unit.harness.verdict.synthetic_run import MTU, make_run
+from tests.unit.harness.verdict.views.test_pauses import happen, pause
 from windtunnel.harness.dissect.frames.layout import SM_FLAG_END_OF_STREAM
 from windtunnel.harness.verdict.checks.flow_control import acknowledgement
 from windtunnel.harness.verdict.checks.flow_control.cubic_windows import (
@@ -93,6 +94,25 @@ def test_on_real_time_the_maximum_window_may_be_another_one(tmp_path):
     run = make_run(tmp_path)
     assert finding_of(run, [7, 9], fidelity="netns").outcome is Outcome.PASS
     assert finding_of(run, [11, 12], fidelity="netns").outcome is Outcome.FAIL
+
+
+@pytest.mark.parametrize(("host", "outcome"), [("b", Outcome.PASS), ("a", Outcome.FAIL)])
+def test_the_first_window_after_a_pause_may_be_the_one_before_it(tmp_path, host, outcome):
+    run = make_run(tmp_path)
+    began_ns, ended_ns = (
+        messages_of(run)[5].time_ns + 1,
+        messages_of(run)[6].time_ns + 2_000_000_000,
+    )
+    for each in messages_of(run)[6:]:
+        each.time_ns += 2_000_000_000
+    packets = grown(run)
+    assert packets[6] > packets[5] + 1
+    packets[6] = packets[5]
+    finding_of(run, packets)
+    traffic = run.traffic.model_copy(update={"receive": run.traffic.receive + "|cc=cubic"})
+    evidence = happen(run, pause(began_ns, ended_ns, host=host))
+    finding = cubic_windows_shrink(evidence, traffic)
+    assert finding.outcome is outcome, finding.text
 
 
 @pytest.mark.parametrize(("rejoins", "outcome"), [(True, Outcome.PASS), (False, Outcome.FAIL)])
