@@ -8,8 +8,9 @@ second window is 9.
 
     growth    peak + 0.4 (t - K)^3 packets, t seconds after the loss, K = cbrt(0.2 peak / 0.4)
 
-On real time a window may grow and shrink between two status messages, so only a simulation shows
-each loss, the curve after it, and that the counter of the window ends with the last one.
+On real time a window may grow and shrink before and between status messages, so only a simulation
+shows the first window, each loss, the curve after it, and that the counter of the window ends with
+the last one.
 """
 
 import math
@@ -57,8 +58,9 @@ LOSSES_MAX = 3
 
 
 def cubic_windows_shrink(evidence: Evidence, traffic: TrafficCase) -> Finding:
-    """With cc=cubic, the first window is ten packets, and each loss shrinks it by a fifth, to one
-    packet at least; in a simulation, it then grows along the cubic curve.
+    """With cc=cubic, a window is a number of packets. In a simulation, the first one is ten
+    packets, each loss shrinks it by a fifth, to one packet at least, and it then grows along the
+    cubic curve.
     """
     wire, case = present(evidence.wire(traffic), evidence.case)
     where = (evidence.name_of(evidence.folder.capture(traffic.to_host)),)
@@ -73,8 +75,10 @@ def cubic_windows_shrink(evidence: Evidence, traffic: TrafficCase) -> Finding:
         return inconclusive(WINDOWS, Missing(where[0], "has no status message"), traffic.id)
     known = constant_window_bytes(evidence, traffic, wire)
     most = wire.facts.term_length // 2 if known is None else known
-    text = _violation(windows, mtu, most, is_known=known is not None)
-    if not text and is_virtual(case):
+    virtual = is_virtual(case)
+    text = _first_window(windows, mtu, most, is_known=known is not None) if virtual else ""
+    text = text or _uneven_window(windows, mtu, most)
+    if not text and virtual:
         text = _wrong_in_simulation(evidence, traffic, wire, max(1, most // mtu))
     if text:
         return failed(WINDOWS, text, traffic.id, evidence=where)
@@ -84,13 +88,17 @@ def cubic_windows_shrink(evidence: Evidence, traffic: TrafficCase) -> Finding:
     return passed(WINDOWS, text, traffic.id, evidence=where)
 
 
-def _violation(windows: NDArray[np.int64], mtu: int, most: int, *, is_known: bool) -> str:
-    """Return what is wrong with the first window, or with the length of one. If the maximum is not
-    known, `most` is half of a term, and the first window may be shorter.
+def _first_window(windows: NDArray[np.int64], mtu: int, most: int, *, is_known: bool) -> str:
+    """Return what is wrong with the first window. If the maximum is not known, `most` is half of a
+    term, and the first window may be shorter.
     """
     first = min(INITIAL_PACKETS * mtu, max(1, most // mtu) * mtu, most)
     if windows[0] > first or (is_known and windows[0] != first):
         return f"the first window is {int(windows[0])} bytes, expected {first}"
+    return ""
+
+
+def _uneven_window(windows: NDArray[np.int64], mtu: int, most: int) -> str:
     uneven = windows[(windows % mtu != 0) & (windows != most)]
     if len(uneven):
         return f"a window is {int(uneven[0])} bytes, expected packets of {mtu} bytes, or {most}"

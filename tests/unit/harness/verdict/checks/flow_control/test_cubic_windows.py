@@ -90,12 +90,6 @@ def test_the_maximum_window_is_that_of_the_driver_and_not_half_of_a_long_term(
     assert finding_of(make_run(tmp_path), grown(run)).outcome is Outcome.FAIL
 
 
-def test_on_real_time_the_maximum_window_may_be_another_one(tmp_path):
-    run = make_run(tmp_path)
-    assert finding_of(run, [7, 9], fidelity="netns").outcome is Outcome.PASS
-    assert finding_of(run, [11, 12], fidelity="netns").outcome is Outcome.FAIL
-
-
 @pytest.mark.parametrize(("host", "outcome"), [("b", Outcome.PASS), ("a", Outcome.FAIL)])
 def test_the_first_window_after_a_pause_may_be_the_one_before_it(tmp_path, host, outcome):
     run = make_run(tmp_path)
@@ -168,8 +162,9 @@ def test_a_window_that_never_grows_is_reported(tmp_path):
     assert finding.text.endswith(" ns after the last loss with 23 packets, expected 19 to 19")
 
 
-def test_on_real_time_a_window_may_have_grown_before_it_shrank(tmp_path):
-    assert finding_of(make_run(tmp_path), [10, 9], fidelity="netns").outcome is Outcome.PASS
+@pytest.mark.parametrize("packets", [[10, 9], [7, 9], [19, 20]])
+def test_on_real_time_a_window_may_have_changed_before_it_is_sent(tmp_path, packets):
+    assert finding_of(make_run(tmp_path), packets, fidelity="netns").outcome is Outcome.PASS
 
 
 def test_a_window_that_is_no_number_of_packets_is_reported(tmp_path):
