@@ -130,20 +130,34 @@ def _unplaced(names: frozenset[str], text: str, path: Path) -> Iterator[Problem]
 
 
 def _refused(scenario: Scenario, fault: Fault, chosen: list[int], path: Path) -> Iterator[Problem]:
-    """Yield a problem for feedback from a new port to a publication that has an endpoint.
-
-    Aeron connects the publication's socket to this endpoint, so nothing else can reach it.
+    """Yield a problem for feedback from a new port to a publication that has an endpoint, or
+    dynamic destinations.
     """
     types = [name for name in fault.what.frame_types if name in FROM_SUBSCRIBER]
     for traffic in scenario.traffic if types else ():
-        if traffic.stream_id not in chosen or _is_group(traffic.channel):
+        effect = _effect_of_new_port(traffic.channel)
+        if traffic.stream_id not in chosen or not effect:
             continue
         for sender, receiver in rule_directions(scenario, fault):
             if sends_over(traffic, receiver, sender):
-                text = f"{', '.join(types)} of {traffic.id} on {sender}->{receiver} would be lost:"
-                text += " Aeron connects the socket of a publication to its endpoint, and receives"
-                yield Problem(path, f"{text} from no other port. Use drop, or select other frames")
+                text = f"{', '.join(types)} of {traffic.id} on {sender}->{receiver} {effect}"
+                yield Problem(path, text)
                 return
+
+
+def _effect_of_new_port(channel: str) -> str:
+    """Return what happens to a publication's feedback from a new port, or "" if that is usual."""
+    try:
+        parsed = parse_channel(channel)
+    except ValueError:
+        return ""  # Reported for the channel itself.
+    if parsed.control_mode == "dynamic":
+        text = "would add a destination, to which everything is sent again, and the judge cannot "
+        return f"{text}tell that from retransmits: select other frames"
+    if parsed.is_group:
+        return ""
+    text = "would be lost: Aeron connects the socket of a publication to its endpoint, and receives"
+    return f"{text} from no other port. Use drop, or select other frames"
 
 
 def _seen(scenario: Scenario, fault: Fault, chosen: list[int]) -> set[str]:
@@ -193,13 +207,6 @@ def _shared(scenario: Scenario, index: int, path: Path) -> Iterator[Problem]:
 def _is_multicast(text: str) -> bool:
     try:
         return parse_channel(text).is_multicast
-    except ValueError:
-        return True  # Reported for the channel itself.
-
-
-def _is_group(text: str) -> bool:
-    try:
-        return parse_channel(text).is_group
     except ValueError:
         return True  # Reported for the channel itself.
 

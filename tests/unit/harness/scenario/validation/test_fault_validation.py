@@ -1,11 +1,12 @@
-"""Readdressed feedback that a connected socket discards is refused, and all else is accepted."""
+"""Readdressed feedback is refused if it is lost or adds a destination, and all else is accepted."""
 
 import pytest
 
 from tests.unit.harness.scenario.test_scenario_loader import GOOD, faults_of
 from windtunnel.harness.scenario.loader import parse_scenario
 
-GROUP = GOOD.replace("?endpoint=${b}:24325|term", "?control-mode=dynamic|control=${a}:1|term")
+DYNAMIC = GOOD.replace("?endpoint=${b}:24325|term", "?control-mode=dynamic|control=${a}:1|term")
+GROUP = GOOD.replace("${b}:24325", "224.20.30.39:24325|interface=${self}")
 
 
 def readdressed(link: str, types: str, text: str = GOOD) -> str:
@@ -30,9 +31,19 @@ def test_refuses_feedback_to_a_connected_socket(link, types, named):
     assert expected in found
 
 
+def test_refuses_feedback_that_adds_a_destination():
+    (found,) = faults_of(readdressed("b->a", "SM", DYNAMIC))
+    assert "SM of one on b->a would add a destination, to which everything is sent again" in found
+
+
 @pytest.mark.parametrize(
     ("link", "types", "text"),
-    [("a->b", "ANY", GOOD), ("both", "DATA", GOOD), ("b->a", "SM", GROUP)],
+    [
+        ("a->b", "ANY", GOOD),
+        ("both", "DATA", GOOD),
+        ("b->a", "SM", GROUP),
+        ("a->b", "ANY", DYNAMIC),
+    ],
 )
 def test_accepts_what_arrives(link, types, text):
     assert parse_scenario(readdressed(link, types, text), "made.yaml").faults[1].act.readdress
