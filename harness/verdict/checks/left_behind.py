@@ -14,6 +14,7 @@ import numpy as np
 
 from windtunnel.harness.artifact.host.application import PublisherFacts
 from windtunnel.harness.artifact.run.result_row import duration
+from windtunnel.harness.dissect.frames.flow import positions
 from windtunnel.harness.scenario.resolved.traffic_case import TrafficCase
 from windtunnel.harness.scenario.resolved.unawaited import (
     never_left_behind,
@@ -21,8 +22,10 @@ from windtunnel.harness.scenario.resolved.unawaited import (
     without_waiting,
 )
 from windtunnel.harness.scenario.schema.channel import parse_channel
+from windtunnel.harness.verdict.checks.flow_control.group_window import sent_by
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import AtFault, Finding, Missing
+from windtunnel.harness.verdict.core.wire import status_messages
 from windtunnel.harness.verdict.views.pauses import DRIVER, KILL
 
 
@@ -41,7 +44,7 @@ def blame_scenario(evidence: Evidence, finding: Finding) -> Finding:
                 continue
             behind = publisher.end_position - subscriber.end_position
             cause = ""
-            if not never_left_behind(flow) and behind > flow.window_bytes:
+            if behind > flow.window_bytes and not _is_waited_for(evidence, flow):
                 cause = f"it was {behind:,} bytes behind: {without_waiting(flow)}"
             elif behind > 0:
                 cause = _too_short_linger(evidence, flow, publisher)
@@ -49,6 +52,19 @@ def blame_scenario(evidence: Evidence, finding: Finding) -> Finding:
                 text = f"{finding.text}; {cause}"
                 return replace(finding, text=text, at_fault=AtFault.SCENARIO)
     return finding
+
+
+def _is_waited_for(evidence: Evidence, flow: TrafficCase) -> bool:
+    """Return whether a receiver ever limited its sender, as far as the capture shows: a sender
+    ignores status messages from more than half a term behind.
+    """
+    wire = evidence.wire(flow)
+    if isinstance(wire, Missing) or waits_for(flow) or not never_left_behind(flow):
+        return never_left_behind(flow)
+    messages = status_messages(wire.feedback_arrived)
+    at = positions(messages, wire.facts.initial_term_id, wire.facts.term_length)
+    sent = sent_by(wire, messages["time_ns"].astype(np.int64), flow.initial_position)
+    return bool((sent - at <= wire.facts.term_length // 2).any())
 
 
 def _too_short_linger(evidence: Evidence, flow: TrafficCase, publisher: PublisherFacts) -> str:

@@ -148,7 +148,7 @@ def _group(wire: Wire, messages: Frames, control: FlowControl, start: int) -> _G
     done = (messages["flags"] & SM_FLAG_END_OF_STREAM) != 0
     at = positions(messages, wire.facts.initial_term_id, wire.facts.term_length)
     near = at + wire.facts.term_length // 2
-    near[_sent_by(wire, times_ns + READ_WITHIN_NS, start) <= near] = END_OF_TIME_NS
+    near[sent_by(wire, times_ns + READ_WITHIN_NS, start) <= near] = END_OF_TIME_NS
     columns = (times_ns, messages["receiver_id"], limits, messages["window_bytes"], done, near)
     for row in zip(*(each.tolist() for each in columns), strict=True):
         group.on_status_message(*row)
@@ -156,7 +156,7 @@ def _group(wire: Wire, messages: Frames, control: FlowControl, start: int) -> _G
     return group
 
 
-def _sent_by(wire: Wire, times_ns: NDArray[np.int64], start: int) -> NDArray[np.int64]:
+def sent_by(wire: Wire, times_ns: NDArray[np.int64], start: int) -> NDArray[np.int64]:
     """Return the highest position that had been sent by each time."""
     order = np.argsort(wire.sent.frames["time_ns"], kind="stable")
     sent_ns = wire.sent.frames["time_ns"][order].astype(np.int64)

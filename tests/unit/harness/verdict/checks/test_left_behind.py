@@ -7,9 +7,11 @@ import pytest
 from tests.unit.harness.verdict import synthetic_group
 from tests.unit.harness.verdict.synthetic_group import CHANNEL
 from tests.unit.harness.verdict.synthetic_loss import change
-from tests.unit.harness.verdict.synthetic_run import make_run
+from tests.unit.harness.verdict.synthetic_run import INITIAL_TERM_ID, TERM_LENGTH, make_run
 from windtunnel.harness.artifact.host.application import PublisherFacts, SubscriberFacts
 from windtunnel.harness.artifact.host.host_event import AppliedEvent, write_applied_events
+from windtunnel.harness.dissect.frames.flow import positions
+from windtunnel.harness.verdict.checks import left_behind
 from windtunnel.harness.verdict.checks.delivery.delivery import delivered_once
 from windtunnel.harness.verdict.checks.left_behind import (
     blame_scenario,
@@ -17,6 +19,7 @@ from windtunnel.harness.verdict.checks.left_behind import (
 )
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import AtFault, failed
+from windtunnel.harness.verdict.core.wire import status_messages
 
 WINDOW = 32_768
 """The largest receiver window of the synthetic stream: half of its term."""
@@ -77,6 +80,24 @@ def test_a_receiver_that_the_sender_never_waits_for_is_the_scenarios_fault(group
 def test_a_receiver_that_the_sender_waits_for_is_not_the_scenarios_fault(group, flow_control):
     finding = group.blame(flow_control)
     assert (finding.text, finding.at_fault) == ("it ended", None)
+
+
+@pytest.mark.parametrize(
+    ("ahead", "outcome"), [(TERM_LENGTH // 2, None), (TERM_LENGTH // 2 + 32, AtFault.SCENARIO)]
+)
+def test_a_receiver_whose_status_messages_were_ignored_is_the_scenarios_fault(
+    group, monkeypatch, ahead, outcome
+):
+    tops = []
+
+    def sent_by(wire, times_ns, start):
+        at = positions(status_messages(wire.feedback_arrived), INITIAL_TERM_ID, TERM_LENGTH)
+        tops.append(at)
+        return at + ahead
+
+    monkeypatch.setattr(left_behind, "sent_by", sent_by)
+    assert group.blame("|fc=min").at_fault is outcome
+    assert len(tops[0]) > 0
 
 
 @pytest.mark.parametrize(
