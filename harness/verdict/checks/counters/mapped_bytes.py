@@ -57,11 +57,22 @@ def _host(evidence: Evidence, host: str, traffics: list[TrafficCase]) -> Finding
     # Of streams that follow each other, one log buffer may be mapped while another one is unmapped.
     streams = [each for each in traffics if host in (*each.publishers, each.to_host)]
     can_hide = len(held) > len({(each.id, host == each.to_host) for each in streams})
+    can_hide |= _follow_each_other(evidence, host, streams)
     problem = _wrong(values, logs, can_hide=can_hide)
     if problem:
         text = f"{problem}, according to the {len(held)} log buffers of {logs} bytes"
         return failed(COUNTED, text, host, evidence=where)
     return passed(COUNTED, f"{logs} bytes of {len(held)} log buffers", host, evidence=where)
+
+
+def _follow_each_other(evidence: Evidence, host: str, streams: list[TrafficCase]) -> bool:
+    """Return whether a publication or image of a host began after another one had ended."""
+    spans = []
+    for each in streams:
+        own = evidence.subscriber(each) if host == each.to_host else evidence.publisher(each)
+        if not isinstance(own, Missing):
+            spans.append((own.started_ns, own.ended_ns))
+    return bool(spans) and max(spans)[0] > min(ended_ns for _, ended_ns in spans) > 0
 
 
 def _wrong(values: list[int], logs: int, *, can_hide: bool) -> str:

@@ -1,5 +1,7 @@
 """The counter of mapped bytes, compared with the lengths of the log buffers."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -11,13 +13,16 @@ from windtunnel.harness.artifact.host.counter_sample import (
 from windtunnel.harness.artifact.host.log_index import LogFacts, write_log_index
 from windtunnel.harness.artifact.records import write_records
 from windtunnel.harness.artifact.run.manifest import SubjectFacts
+from windtunnel.harness.verdict.checks.counters import mapped_bytes
 from windtunnel.harness.verdict.checks.counters.mapped_bytes import mapped_bytes_counted
 from windtunnel.harness.verdict.core.evidence import Evidence
+from windtunnel.harness.verdict.core.finding import Missing
 from windtunnel.harness.verdict.core.outcome import Outcome
 
 PASS, FAIL = Outcome.PASS, Outcome.FAIL
 BASE, ONE, OTHER = 10_000, 300, 500
 COUNTER_ID = 35
+MISSING = Missing("a file", "is missing")
 
 
 @pytest.fixture
@@ -111,3 +116,38 @@ def test_missing_evidence_is_inconclusive(run):
     run.folder.host("a").log_index.unlink()
     found = mapped_bytes_counted(Evidence(path), list(run.case.traffic))
     assert found[0].outcome is Outcome.INCONCLUSIVE
+
+
+@pytest.mark.parametrize(
+    ("spans", "follow"),
+    [
+        ({"p": (1, 9), "q": (2, 8)}, False),
+        ({"p": (1, 3), "q": (3, 8)}, False),
+        ({"p": (1, 3), "q": (4, 8)}, True),
+        ({"q": (4, 8), "p": (1, 3)}, True),
+        ({"p": (1, 0), "q": (4, 8)}, False),
+        ({"p": (1, 3)}, False),
+        ({}, False),
+    ],
+)
+def test_a_log_buffer_may_be_mapped_while_that_of_an_ended_stream_is_unmapped(spans, follow):
+    facts = {name: SimpleNamespace(started_ns=a, ended_ns=b) for name, (a, b) in spans.items()}
+    # Host a publishes p and reads q; nothing is known about another stream.
+    evidence = SimpleNamespace(
+        publisher=lambda each: facts.get("p", MISSING) if each.id == "p" else MISSING,
+        subscriber=lambda each: facts.get("q", MISSING),
+    )
+    ends = {"p": "b", "q": "a", "x": "b"}
+    streams = [SimpleNamespace(id=name, to_host=host) for name, host in ends.items()]
+    assert mapped_bytes._follow_each_other(evidence, "a", streams) is follow
+
+
+@pytest.mark.parametrize(("follow", "outcome"), [(True, PASS), (False, FAIL)])
+def test_a_hidden_log_buffer_is_reported_unless_streams_follow_each_other(
+    run, monkeypatch, follow, outcome
+):
+    two = tuple(run.traffic.model_copy(update={"id": each}) for each in ("x", "y"))
+    monkeypatch.setattr(mapped_bytes, "_follow_each_other", lambda *_: follow)
+    run.case = run.case.model_copy(update={"traffic": (run.traffic, *two)})
+    finding = finding_of(run, (BASE, BASE + ONE, BASE))
+    assert finding.outcome is outcome
