@@ -50,11 +50,7 @@ from windtunnel.harness.scenario.resolved.unawaited import (
     without_waiting,
 )
 from windtunnel.harness.scenario.schema.archive import archive_line
-from windtunnel.harness.scenario.schema.channel import (
-    HEADER_LENGTH,
-    WINDOW_BYTES,
-    parse_channel,
-)
+from windtunnel.harness.scenario.schema.channel import HEADER_LENGTH, WINDOW_BYTES, parse_channel
 from windtunnel.harness.scenario.schema.host_event import event_line
 from windtunnel.harness.scenario.schema.merge import merge_line
 from windtunnel.harness.scenario.schema.pace import PaceCase, pace_line

@@ -22,11 +22,11 @@ from windtunnel.harness.scenario.resolved.unawaited import (
     without_waiting,
 )
 from windtunnel.harness.scenario.schema.channel import parse_channel
-from windtunnel.harness.verdict.checks.flow_control.group_window import sent_by
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import AtFault, Finding, Missing
 from windtunnel.harness.verdict.core.wire import status_messages
-from windtunnel.harness.verdict.views.pauses import DRIVER, KILL
+from windtunnel.harness.verdict.views.pauses import driver_kills
+from windtunnel.harness.verdict.views.series import highest_sent_at
 
 
 def blame_scenario(evidence: Evidence, finding: Finding) -> Finding:
@@ -63,7 +63,7 @@ def _is_waited_for(evidence: Evidence, flow: TrafficCase) -> bool:
         return never_left_behind(flow)
     messages = status_messages(wire.feedback_arrived)
     at = positions(messages, wire.facts.initial_term_id, wire.facts.term_length)
-    sent = sent_by(wire, messages["time_ns"].astype(np.int64), flow.initial_position)
+    sent = highest_sent_at(wire, messages["time_ns"].astype(np.int64), flow.initial_position)
     return bool((sent - at <= wire.facts.term_length // 2).any())
 
 
@@ -112,9 +112,7 @@ def _cause(evidence: Evidence, flow: TrafficCase) -> str:
     if not waits_for(flow) and not subscriber.eos_seen:
         behind = publisher.end_position - subscriber.end_position
         return f"lost its image {behind:,} bytes before the end: {without_waiting(flow)}"
-    happened = evidence.host_events
-    for each in () if isinstance(happened, Missing) else happened:
-        is_kill = each.host == flow.to_host and each.action == KILL and DRIVER in each.processes
-        if is_kill and not subscriber.eos_seen and publisher.ended_ns < each.ended_ns:
+    for each in driver_kills(evidence, flow.to_host):
+        if not subscriber.eos_seen and publisher.ended_ns < each.ended_ns:
             return f"waits for more of a stream that ended before {each.id!r} restarted its driver"
     return ""

@@ -10,9 +10,7 @@ The client notices only after the driver timeout that the driver of its image ha
 from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import Missing
-from windtunnel.harness.verdict.views.pauses import DRIVER, NEVER_NS, Pauses, disjoint
-
-KILL = "kill"
+from windtunnel.harness.verdict.views.pauses import NEVER_NS, Pauses, disjoint, driver_kills
 
 
 def without_image(evidence: Evidence, traffic: TrafficCase, session_id: int) -> Pauses:
@@ -26,11 +24,8 @@ def without_image(evidence: Evidence, traffic: TrafficCase, session_id: int) -> 
     if not parts:
         return disjoint([])
     joined_ns = sorted(each.joined_ns for each in parts)
-    ended_ns = [each.left_ns for each in parts] + [
-        each.began_ns
-        for each in happened
-        if each.host == traffic.to_host and each.action == KILL and DRIVER in each.processes
-    ]
+    killed_ns = [each.began_ns for each in driver_kills(evidence, traffic.to_host)]
+    ended_ns = [*(each.left_ns for each in parts), *killed_ns]
     return disjoint(
         (begin_ns, min((each for each in joined_ns if each > begin_ns), default=NEVER_NS))
         for begin_ns in ended_ns

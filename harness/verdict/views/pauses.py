@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from windtunnel.harness.artifact.host.host_event import AppliedEvent
 from windtunnel.harness.dissect.frames.observed_flows import END_OF_TIME_NS
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import Missing
@@ -108,12 +109,15 @@ def disjoint(ranges: Iterable[tuple[int, int]]) -> Pauses:
     return Pauses(np.array(starts, dtype=np.int64), np.array(ends, dtype=np.int64))
 
 
+def driver_kills(evidence: Evidence, host: str) -> list[AppliedEvent]:
+    """Return the events that killed a host's driver."""
+    happened = evidence.host_events
+    own = [] if isinstance(happened, Missing) else [each for each in happened if each.host == host]
+    return [each for each in own if each.action == KILL and DRIVER in each.processes]
+
+
 def counted_since_ns(evidence: Evidence, host: str) -> int:
     """Return the time since which a host's driver has counted what its counters contain: when it
     was last restarted after a kill, or 0. The counters of a killed driver are lost.
     """
-    happened = evidence.host_events
-    if isinstance(happened, Missing):
-        return 0
-    kills = [each for each in happened if each.host == host and each.action == KILL]
-    return max((each.ended_ns for each in kills if DRIVER in each.processes), default=0)
+    return max((each.ended_ns for each in driver_kills(evidence, host)), default=0)

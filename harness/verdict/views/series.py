@@ -124,6 +124,13 @@ def highest_by(wire: Wire) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     return times_ns[order], np.maximum.accumulate(tops[order])
 
 
+def highest_sent_at(wire: Wire, times_ns: NDArray[np.int64], start: int) -> NDArray[np.int64]:
+    """Return the highest position that had been sent to the receiver at each time."""
+    order = np.argsort(wire.sent.frames["time_ns"], kind="stable")
+    sent_ns = wire.sent.frames["time_ns"][order].astype(np.int64)
+    return known_at(sent_ns, np.maximum.accumulate(wire.sent.ends[order]), times_ns, start)
+
+
 def received_by(
     wire: Wire, start_position: int, joins: Sequence[tuple[int, int]], *, contiguous: bool
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

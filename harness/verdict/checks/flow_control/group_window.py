@@ -25,7 +25,7 @@ from windtunnel.harness.dissect.frames.layout import SM_FLAG_END_OF_STREAM, SM_G
 from windtunnel.harness.dissect.frames.observed_flows import END_OF_TIME_NS
 from windtunnel.harness.scenario.schema.flow_control import FlowControl
 from windtunnel.harness.verdict.core.wire import Wire
-from windtunnel.harness.verdict.views.series import known_at
+from windtunnel.harness.verdict.views.series import highest_sent_at
 
 READ_WITHIN_NS = 10_000_000
 """Time within which a driver reads a status message. It may send data before."""
@@ -117,7 +117,7 @@ def allowed(
     stream's first position.
     """
     if control.strategy == MAX:
-        limits = _limits(wire, messages)
+        limits = _positions(wire, messages) + messages["window_bytes"]
         reached = np.maximum.accumulate(limits) if len(limits) else limits
         return messages["time_ns"].astype(np.int64), reached
     group = _group(wire, messages, control, start)
@@ -135,29 +135,20 @@ def joined_counts(wire: Wire, messages: Frames, control: FlowControl) -> tuple[i
     return group.joined_most, len(np.unique(messages["receiver_id"]))
 
 
-def _limits(wire: Wire, messages: Frames) -> NDArray[np.int64]:
-    at = positions(messages, wire.facts.initial_term_id, wire.facts.term_length)
-    limits: NDArray[np.int64] = at + messages["window_bytes"]
-    return limits
+def _positions(wire: Wire, messages: Frames) -> NDArray[np.int64]:
+    return positions(messages, wire.facts.initial_term_id, wire.facts.term_length)
 
 
 def _group(wire: Wire, messages: Frames, control: FlowControl, start: int) -> _Group:
     """Return a group that has processed status messages, and all timeouts after them."""
-    times_ns, limits = messages["time_ns"].astype(np.int64), _limits(wire, messages)
+    times_ns, at = messages["time_ns"].astype(np.int64), _positions(wire, messages)
+    limits = at + messages["window_bytes"]
     group = _Group(control, start)
     done = (messages["flags"] & SM_FLAG_END_OF_STREAM) != 0
-    at = positions(messages, wire.facts.initial_term_id, wire.facts.term_length)
     near = at + wire.facts.term_length // 2
-    near[sent_by(wire, times_ns + READ_WITHIN_NS, start) <= near] = END_OF_TIME_NS
+    near[highest_sent_at(wire, times_ns + READ_WITHIN_NS, start) <= near] = END_OF_TIME_NS
     columns = (times_ns, messages["receiver_id"], limits, messages["window_bytes"], done, near)
     for row in zip(*(each.tolist() for each in columns), strict=True):
         group.on_status_message(*row)
     group.expire_until(END_OF_TIME_NS)
     return group
-
-
-def sent_by(wire: Wire, times_ns: NDArray[np.int64], start: int) -> NDArray[np.int64]:
-    """Return the highest position that had been sent by each time."""
-    order = np.argsort(wire.sent.frames["time_ns"], kind="stable")
-    sent_ns = wire.sent.frames["time_ns"][order].astype(np.int64)
-    return known_at(sent_ns, np.maximum.accumulate(wire.sent.ends[order]), times_ns, start)

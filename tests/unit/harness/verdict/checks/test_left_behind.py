@@ -90,12 +90,12 @@ def test_a_receiver_whose_status_messages_were_ignored_is_the_scenarios_fault(
 ):
     tops = []
 
-    def sent_by(wire, times_ns, start):
+    def highest_sent_at(wire, times_ns, start):
         at = positions(status_messages(wire.feedback_arrived), INITIAL_TERM_ID, TERM_LENGTH)
         tops.append(at)
         return at + ahead
 
-    monkeypatch.setattr(left_behind, "sent_by", sent_by)
+    monkeypatch.setattr(left_behind, "highest_sent_at", highest_sent_at)
     assert group.blame("|fc=min").at_fault is outcome
     assert len(tops[0]) > 0
 
