@@ -23,7 +23,7 @@ from windtunnel.driver.kernels.sources import cache_root
 from windtunnel.harness.artifact.run.bench_board import Command, State
 from windtunnel.harness.bench.archive_host import ArchiveHost
 from windtunnel.harness.bench.loads import Loads, MeasurementError
-from windtunnel.harness.bench.measure import LOAD_LIMIT_S, Reading, compiled_between
+from windtunnel.harness.bench.measure import COMPILED, LOAD_LIMIT_S, Reading, compiled_between
 from windtunnel.harness.bench.plan import BenchCase, BenchSettings, Channels, channel
 from windtunnel.harness.bench.subject import plain_environment
 from windtunnel.harness.dissect.frames.frames import DATA_HEADER_LENGTH, aligned
@@ -129,7 +129,7 @@ def _under_load(
             turns.append(_record_and_replay(loads, host, count))
         last_ns = time.time_ns()
     if compiled_between(cache_root(), first_ns, last_ns):
-        raise MeasurementError("kernels were JIT-compiled on this machine during the measurement")
+        raise MeasurementError(COMPILED)
     return {
         f"{way}-{name}": value
         for way, each in zip(("record", "replay"), zip(*turns, strict=True), strict=True)

@@ -26,6 +26,7 @@ PERCENTILES = ("p50", "p90", "p99", "p99.9", "p99.99", "max")
 """The values of round trips that are compared."""
 CURVE = (0.0, 10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95, 99.99)
 """The percentiles that are measured."""
+COMPILED = "kernels were JIT-compiled on this machine during the measurement"
 NO_ROUND_TRIPS = "no round trip completed during the measurement"
 LOAD_LIMIT_S = 240.0
 """Seconds after the measurement at which a load generator exits, even if it was not stopped."""
@@ -144,7 +145,7 @@ def _under_load(
         resident = host.memory().resident / 1e6
         loads.finish()
     if compiled_between(cache_root(), first.wall_ns, second.wall_ns):
-        raise MeasurementError("kernels were JIT-compiled on this machine during the measurement")
+        raise MeasurementError(COMPILED)
     if case.kind in CALLS:
         return call_values(first, second)
     if case.kind == "stream":

@@ -4,7 +4,7 @@
       first line: everything is loaded -- warm-up --> the clock starts .... last line in time
 
 If a trial finds a violation or a defect, the reading is invalid, because a broken simulation is
-fast.
+fast. It is also invalid if kernels were compiled after the first trial.
 """
 
 import json
@@ -14,7 +14,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from windtunnel.harness.bench.measure import Reading
+from windtunnel.driver.kernels.sources import cache_root
+from windtunnel.harness.bench.measure import COMPILED, Reading, compiled_between
 from windtunnel.harness.bench.plan import SWARM, SWARM_FRAMES, BenchSettings
 from windtunnel.harness.installation import ROOT
 from windtunnel.harness.orchestrate.labs.namespaces import environment
@@ -42,15 +43,21 @@ def measure_swarm(settings: BenchSettings, folder: Path, round_index: int) -> Re
     )
     measured_s = settings.warm_up_s + settings.seconds
     end_s = time.monotonic() + measured_s + LOAD_LIMIT_S
+    first_ns, trials = 0, list[dict[str, Any]]()
     try:
         while True:
             time.sleep(_POLL_S)
             has_ended = running.poll() is not None or time.monotonic() > end_s
             trials = parse_trials(running.log.read_text(encoding="utf-8"))
+            if trials and not first_ns:
+                first_ns = time.time_ns()
             if has_ended or _took_s(trials) > measured_s or _first_failed(trials):
-                return reading(trials, settings.warm_up_s, settings.seconds, round_index)
+                break
     finally:
         running.kill()
+    if first_ns and compiled_between(cache_root(), first_ns, time.time_ns()):
+        return Reading(OURS, SWARM, round_index, void=COMPILED)
+    return reading(trials, settings.warm_up_s, settings.seconds, round_index)
 
 
 def parse_trials(text: str) -> list[dict[str, Any]]:

@@ -35,6 +35,7 @@ MODULE_HOMES = {
         "tests/",
     ),
     "mmap": (
+        "driver/archive/storage/huge_pages.py",
         "driver/files/bus_error_guard.py",
         "driver/files/bus_error_handler.py",
         "driver/files/mapping.py",

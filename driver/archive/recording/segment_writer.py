@@ -19,6 +19,7 @@ from typing import Protocol
 import numpy as np
 
 from windtunnel.driver.archive.protocol.responses import RecordingDescriptor
+from windtunnel.driver.archive.storage import huge_pages
 from windtunnel.driver.archive.storage.checksum import Checksum
 from windtunnel.driver.archive.storage.frame_walk import HEADER_LENGTH, put_checksums
 from windtunnel.driver.archive.storage.segment_file import base_of, file_name
@@ -26,6 +27,11 @@ from windtunnel.driver.archive.storage.sync import SyncLevel, sync_directory, sy
 from windtunnel.driver.base.errors import StorageError
 from windtunnel.driver.files.regular_file import open_regular
 from windtunnel.driver.wire import frame_type, header
+
+LARGE_BLOCK_LENGTH = 64 << 10
+"""Huge pages are for blocks from this length: those of a recorder that cannot keep up."""
+LONG_RECORDING_LENGTH = 16 << 20
+"""Shorter recordings have no huge pages, of which they would use only a part."""
 
 
 class Meter(Protocol):
@@ -70,6 +76,7 @@ class SegmentWriter:
         """The position up to which everything is written and synced according to the sync level."""
         self._directory, self._recording_id = directory, descriptor.recording_id
         self._segment_length = descriptor.segment_file_length
+        self._long_from = descriptor.start_position + LONG_RECORDING_LENGTH
         self._options = options or WriteOptions()
         # Checksums are written into a copy, because the block belongs to the image.
         self._scratch = np.empty(0, dtype=np.uint8)
@@ -128,6 +135,8 @@ class SegmentWriter:
         assert offset + len(block) <= self._segment_length, "a term does not span two segments"
         meter = self._options.meter
         began_ns = 0 if meter is None else meter.begin()
+        if len(content) >= LARGE_BLOCK_LENGTH and self.position >= self._long_from:
+            huge_pages.allocate(self._file, offset, offset + len(content), self._segment_length)
         try:
             write_all(self._file, self._path, content, offset)
             sync_file(self._file, self._path, self._options.sync_level)

@@ -201,7 +201,8 @@ def _start(scenario: Scenario, traffic: Traffic, path: Path) -> Iterator[Problem
     if traffic.merges is not None:
         yield Problem(path, "the subscriber starts late because of `merges`: remove one of them")
     for event in scenario.events:
-        if event.act.kill is not None and event.whom.host in traffic.from_hosts:
+        is_restarted = event.whom.process in ("driver", "publisher", "all")
+        if event.act.kill is not None and is_restarted and event.whom.host in traffic.from_hosts:
             text = f"event {event.id!r} restarts a process on host {event.whom.host}, and a new"
             yield Problem(path, f"{text} publisher does not wait: remove one of them")
 

@@ -1,8 +1,14 @@
 """The rate of simulated trials, from synthetic lines."""
 
 import json
+import os
+import time
 
-from windtunnel.harness.bench.swarm import parse_trials, reading
+import pytest
+
+from windtunnel.harness.bench import swarm
+from windtunnel.harness.bench.plan import BenchSettings
+from windtunnel.harness.bench.swarm import measure_swarm, parse_trials, reading
 
 
 def trial(elapsed_s, seed=0, frames=100, violation="", defect=""):
@@ -58,3 +64,38 @@ def test_only_complete_lines_about_trials_are_read():
     first, last = json.dumps(trial(1.0)), json.dumps({"kind": "swarm"})
     assert parse_trials(f"{first}\nwarning: of no matter\n{last}\n{first[:20]}") == [trial(1.0)]
     assert parse_trials("") == parse_trials(first) == []
+
+
+class FakeSimulator:
+    """Completes a trial at each of three polls, and caches a kernel before one of them."""
+
+    def __init__(self, log, image, compiled_at):
+        self.log, self._image, self._compiled_at, self._count = log, image, compiled_at, 0
+        log.write_text("")
+
+    def poll(self):
+        if self._count == self._compiled_at:
+            self._image.write_bytes(b"")
+            os.utime(self._image, ns=(time.time_ns(), time.time_ns()))
+        with self.log.open("a") as file:
+            file.write(json.dumps(trial(10.0 + self._count)) + "\n")
+        self._count += 1
+        return 0 if self._count == 3 else None
+
+    def kill(self):
+        pass
+
+
+@pytest.mark.parametrize(("compiled_at", "is_void"), [(None, False), (0, False), (1, True)])
+def test_a_kernel_that_is_compiled_after_the_first_trial_makes_the_reading_void(
+    tmp_path, monkeypatch, compiled_at, is_void
+):
+    image = tmp_path / "sources" / "kernel.image"
+    image.parent.mkdir()
+    monkeypatch.setattr(swarm, "cache_root", lambda: tmp_path)
+    monkeypatch.setattr(
+        swarm, "LocalProcess", lambda *_, log, **__: FakeSimulator(log, image, compiled_at)
+    )
+    made = measure_swarm(BenchSettings(warm_up_s=0.0), tmp_path, 0)
+    assert ("compiled" in made.void) == is_void
+    assert is_void or made.values["trials"] == 60.0

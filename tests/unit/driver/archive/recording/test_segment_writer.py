@@ -6,8 +6,14 @@ import stat
 import pytest
 
 from tests.unit.driver.archive.storage import own_recording as own
-from windtunnel.driver.archive.recording.segment_writer import SegmentWriter
+from windtunnel.driver.archive.recording.segment_writer import (
+    LARGE_BLOCK_LENGTH,
+    LONG_RECORDING_LENGTH,
+    SegmentWriter,
+)
+from windtunnel.driver.archive.storage import huge_pages
 from windtunnel.driver.base.errors import StorageError
+from windtunnel.driver.wire import frame_type, header
 
 
 def test_a_new_recording_does_not_write_into_an_existing_file(tmp_path):
@@ -67,3 +73,27 @@ def test_the_next_file_must_not_exist(tmp_path):
     with pytest.raises(StorageError, match="File exists"):
         writer.write(memoryview(frames[-1][1]))
     assert following.read_bytes() == b"somebody's"
+
+
+@pytest.mark.parametrize(
+    ("start", "position", "length", "expected"),
+    [
+        (0, LONG_RECORDING_LENGTH, LARGE_BLOCK_LENGTH, [(0, LARGE_BLOCK_LENGTH)]),
+        (0, LONG_RECORDING_LENGTH, LARGE_BLOCK_LENGTH - 32, []),
+        (0, LONG_RECORDING_LENGTH - LARGE_BLOCK_LENGTH, LARGE_BLOCK_LENGTH, []),
+        (64 << 10, LONG_RECORDING_LENGTH, LARGE_BLOCK_LENGTH, []),
+    ],
+)
+def test_huge_pages_are_for_large_blocks_of_long_recordings(
+    tmp_path, monkeypatch, start, position, length, expected
+):
+    parts, segment_length = [], 128 << 10
+    monkeypatch.setattr(huge_pages, "allocate", lambda _file, *part: parts.append(part))
+    descriptor = own.descriptor(start=start, segment_file_length=segment_length)
+    writer = SegmentWriter(tmp_path, descriptor, position)
+    block = bytearray(length)
+    block[header.TYPE] = frame_type.DATA
+    writer.write(memoryview(block))
+    writer.close()
+    base = LONG_RECORDING_LENGTH % segment_length
+    assert parts == [(base + a, base + b, segment_length) for a, b in expected]

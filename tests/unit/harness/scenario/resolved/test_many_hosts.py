@@ -229,6 +229,14 @@ def test_a_publisher_that_is_restarted_cannot_wait():
     assert "event 'crash' restarts a process on host pub" in faults(waiting)
 
 
+def test_a_publisher_next_to_an_archive_that_is_restarted_can_wait():
+    archive = "archives: [{host: pub, segment: 1MiB}]\ntraffic:"
+    text = GOOD.replace("traffic:", archive)
+    text = text.replace("    content", "    starts_with: all\n    recorded: pub\n    content")
+    event = "events: [{id: crash, whom: {host: pub, process: archive}, when: {after: 1s},"
+    assert parse_scenario(f"{text}{event} act: {{kill: {{restart_after: 11s}}}}}}]\n", "made.yaml")
+
+
 def test_a_rule_before_the_fan_out_is_for_multicast_and_comes_first():
     shared = multicast().replace("link: pub->sub2", 'link: "pub->*", shared: true')
     case = resolved(shared)
