@@ -18,6 +18,7 @@ from typing import Any
 
 import yaml
 
+from tests.sim.random_recordings import Archives
 from windtunnel.harness.orchestrate.suite.runner import RunSummary
 from windtunnel.harness.scenario.loader import ScenarioError, load_scenario
 from windtunnel.harness.scenario.schema.model import Scenario
@@ -81,6 +82,8 @@ class Draw:
         self.directions = ["->".join(each) for each in ways]
         self.kills = self.happens(15)
         """Whether an event kills a process."""
+        self.archives = not self.kills and seed % 3 == 0
+        """Whether archives record streams."""
         self.traffic = [self._stream(index) for index in range(self.pick(1, 1, 2, 3, 4))]
 
     def pick(self, *values: Any) -> Any:
@@ -234,6 +237,8 @@ class Draw:
             delivery = DELIVERY[2 if rejoins else 0] if is_reliable else DELIVERY[1]
             needless = {*WITHOUT_STREAM, *DELIVERY} - {delivery}
             needless |= {*(OF_UNRELIABLE if is_reliable else OF_RELIABLE)}
+            needless -= {"recording_equals_published"} if "recorded" in stream else set()
+            needless -= {"merged_into_live"} if "merges" in stream else set()
             needless |= {"invalid_packets_zero"} if has_invalid else set()
             needless |= {*OF_ONE_IMAGE} if rejoins else set()
             needless |= {"cubic_windows_shrink"} if "cubic" not in stream["receive"] else set()
@@ -275,7 +280,9 @@ def document(seed: int) -> Document:
     draw = Draw(seed)
     faults = [draw.fault(index) for index in range(draw.pick(0, 1, 1, 2, 3, 4))]
     count = draw.pick(1, 1, 2, 3) if draw.kills or draw.happens(40) else 0
-    events = [draw.event(index) for index in range(count)]
+    archives = Archives(seed, draw.traffic if draw.archives else [], draw.pairs)
+    draw.traffic += archives.replays
+    events = [*archives.events(), *(draw.event(index) for index in range(count))]
     found: Document = {
         "schema": "windtunnel/1",
         "name": f"random/{seed}",
@@ -283,6 +290,7 @@ def document(seed: int) -> Document:
         "seeds": {"root": seed + 1},
         "fidelity": ["sim"],
         "network": {"hosts": draw.hosts, "links": draw.links()},
+        "archives": archives.archives(),
         "traffic": draw.traffic,
         "faults": faults,
         "events": events,
