@@ -48,24 +48,30 @@ def stream_series(
     return _all_series(evidence, host, type_id, wire, port)[-1]
 
 
-def least_series(evidence: Evidence, host: str, type_id: int, wire: Wire) -> Series:
+def least_series(
+    evidence: Evidence, host: str, type_id: int, wire: Wire, *, with_archives: bool = False
+) -> Series:
     """Return the position of a workload's slowest subscription over time. It never decreases.
 
     A receiver's status messages carry the position of its slowest subscriber. A workload has the
-    first two subscriptions. Later subscriptions are ignored, since they may end earlier.
+    first two subscriptions. Later ones are those of archives, which may end earlier: each one
+    counts until the next one begins, if `with_archives` is set, so the position may be too low.
     """
-    found = _all_series(evidence, host, type_id, wire)[:SUBSCRIPTION_COUNT]
-    known_ns = max(int(each.times_ns[0]) for each in found)
-    times_ns = np.unique(np.concatenate([each.times_ns for each in found]))
+    found = _all_series(evidence, host, type_id, wire)
+    own, later = found[:SUBSCRIPTION_COUNT], found[SUBSCRIPTION_COUNT:] if with_archives else []
+    known_ns = max(int(each.times_ns[0]) for each in own)
+    ends_ns = [*(int(each.times_ns[0]) for each in later[1:]), END_OF_TIME_NS]
+    spans = [(each, known_ns, END_OF_TIME_NS) for each in own]
+    spans += [(each, int(each.times_ns[0]), end) for each, end in zip(later, ends_ns, strict=False)]
+    times_ns = np.unique(np.concatenate([each.times_ns for each, _, _ in spans]))
     times_ns = times_ns[times_ns >= known_ns]
-    at = [np.searchsorted(each.times_ns, times_ns, side="right") - 1 for each in found]
-    pairs = list(zip(found, at, strict=True))
-    return Series(
-        found[-1].name,
-        times_ns,
-        np.maximum.reduce([each.read_before_ns[row] for each, row in pairs]),
-        np.minimum.reduce([each.values[row] for each, row in pairs]),
-    )
+    read_ns, least = np.zeros_like(times_ns), np.full_like(times_ns, END_OF_TIME_NS)
+    for each, start, end in spans:
+        counts = (times_ns >= start) & (times_ns < end)
+        row = np.searchsorted(each.times_ns, times_ns[counts], side="right") - 1
+        read_ns[counts] = np.maximum(read_ns[counts], each.read_before_ns[row])
+        least[counts] = np.minimum(least[counts], each.values[row])
+    return Series(own[-1].name, times_ns, read_ns, least)
 
 
 def _all_series(

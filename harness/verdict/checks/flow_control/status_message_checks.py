@@ -57,7 +57,9 @@ def status_messages_on_time(evidence: Evidence, traffic: TrafficCase) -> Finding
     wire, subscriber, pauses = present(
         evidence.wire(traffic), evidence.subscriber(traffic), pauses_of(evidence, traffic.to_host)
     )
-    consumed = least_series(evidence, traffic.to_host, counter_key.SUBSCRIBER_POSITION, wire)
+    consumed = least_series(
+        evidence, traffic.to_host, counter_key.SUBSCRIBER_POSITION, wire, with_archives=True
+    )
     capture = evidence.name_of(evidence.folder.capture(traffic.to_host))
     samples = evidence.name_of(evidence.folder.host(traffic.to_host).counter_samples)
     messages = status_messages(wire.feedback_sent)

@@ -267,3 +267,22 @@ def test_a_later_subscriber_is_ignored(run, monkeypatch):
     run.samples["b"].append((run.now_ns // 2, "late", 0))
     run.values["own"], run.values["late"] = run.values["sub-pos"], 0
     assert backed(run).outcome is PASS
+
+
+@pytest.mark.parametrize(("restarts", "outcome"), [(False, PASS), (True, FAIL)])
+def test_an_archive_that_does_not_read_is_the_slowest_until_another_one_replaces_it(
+    run, monkeypatch, restarts, outcome
+):
+    archives = {"dead": (65, 4), **({"next": (66, 4)} if restarts else {})}
+    monkeypatch.setitem(COUNTERS, "b", {**COUNTERS["b"], "own": (64, 4), **archives})
+    chosen = messages(run)[5:16]
+    restarted_ns = chosen[0].time_ns - 1
+    read = [(at_ns, value) for at_ns, name, value in run.samples["b"] if name == "sub-pos"]
+    run.samples["b"] += [(at_ns, "own", value) for at_ns, value in read]
+    run.samples["b"].append((read[0][0], "dead", 0))
+    if restarts:
+        later = [(at_ns, "next", value) for at_ns, value in read if at_ns >= restarted_ns]
+        run.samples["b"] += later
+    run.values |= {"own": run.values["sub-pos"], "dead": 0, "next": run.values["sub-pos"]}
+    run.packets["b"] = [each for each in run.packets["b"] if each not in chosen]
+    assert on_time(run).outcome is outcome
