@@ -11,6 +11,7 @@ import numpy as np
 
 from windtunnel.harness.artifact.noun_form import noun_for
 from windtunnel.harness.dissect.frames.flow import positions
+from windtunnel.harness.dissect.frames.layout import FLAG_END_OF_STREAM
 from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import (
@@ -55,11 +56,12 @@ def heartbeats_in_silence(evidence: Evidence, traffic: TrafficCase) -> Finding:
     first_sent = wire.sent.frames["time_ns"][~wire.retransmitted()].astype(np.int64)
     beats = wire.heartbeats_sent["time_ns"].astype(np.int64)
     marks = np.sort(np.concatenate([first_sent, beats]))
-    marks = marks[marks < publisher.ended_ns]
+    ended_ns = _closed_ns(wire, publisher.ended_ns) if traffic.replays else publisher.ended_ns
+    marks = marks[marks < ended_ns]
     if len(marks) == 0:
         gap = Missing(where[0], "has neither data nor heartbeats")
         return inconclusive(SILENCE, gap, traffic.id)
-    ends = np.append(marks[1:], publisher.ended_ns)
+    ends = np.append(marks[1:], ended_ns)
     gaps = ends - marks - pauses.within_ns(marks, ends)
     late = np.flatnonzero(gaps > INTERVAL_NS + TOLERANCE_NS)
     if len(late):
@@ -70,7 +72,7 @@ def heartbeats_in_silence(evidence: Evidence, traffic: TrafficCase) -> Finding:
             f"{INTERVAL_NS // 1_000_000} ms"
         )
         return failed(SILENCE, text, traffic.id, evidence=where)
-    data = np.sort(np.append(first_sent[first_sent < publisher.ended_ns], publisher.ended_ns))
+    data = np.sort(np.append(first_sent[first_sent < ended_ns], ended_ns))
     silences = int((np.diff(data) > INTERVAL_NS).sum())
     if not silences:
         text = f"data never paused for {INTERVAL_NS // 1_000_000} ms, so no heartbeat was due"
@@ -79,6 +81,15 @@ def heartbeats_in_silence(evidence: Evidence, traffic: TrafficCase) -> Finding:
     text += f"{noun_for(len(beats), 'heartbeat')}, each with the last sent position"
     facts = {"silences": silences, "heartbeats": len(beats)}
     return passed(SILENCE, text, traffic.id, evidence=where, facts=facts)
+
+
+def _closed_ns(wire: Wire, latest_ns: int) -> int:
+    """Return a time until which the publication of a replay certainly existed. The archive closes
+    it when everything is replayed, before the workload that requested the replay ends.
+    """
+    beats = wire.heartbeats_sent
+    ends = beats["time_ns"][(beats["flags"] & FLAG_END_OF_STREAM) != 0]
+    return int(ends.min(initial=latest_ns))
 
 
 def _misplaced(wire: Wire, sent: FrameSequence, start_position: int) -> tuple[int, str] | None:

@@ -8,7 +8,9 @@ from tests.unit.harness.verdict.checks.flow_control.test_status_message_checks i
 from tests.unit.harness.verdict.synthetic_group import join, write
 from tests.unit.harness.verdict.synthetic_run import (
     A_TO_B,
+    INITIAL_TERM_ID,
     STEP_NS,
+    TERM_LENGTH,
     SyntheticRun,
     heartbeat,
     make_run,
@@ -35,9 +37,9 @@ def data(run):
 
 
 def end_of(packet) -> int:
-    """Return the end position of a frame of the first term."""
-    length, offset = struct.unpack_from("<i4xi", packet.payload)
-    return offset + (length + 31) // 32 * 32
+    """Return the end position of a frame."""
+    length, offset, term_id = struct.unpack_from("<i4xi8xi", packet.payload)
+    return (term_id - INITIAL_TERM_ID) * TERM_LENGTH + offset + (length + 31) // 32 * 32
 
 
 def rest(run, ms: int, *beats_ms: int, sent: int | None = None) -> None:
@@ -120,6 +122,18 @@ def test_silence_after_the_publisher_ended_is_no_fault(run):
     early = text.replace(f'"ended_ns": {run.now_ns}', f'"ended_ns": {ended_ns}')
     files.document.write_text(early)
     assert heartbeats_in_silence(Evidence(path), run.traffic).outcome is PASS
+
+
+@pytest.mark.parametrize(("flags", "outcome"), [(0xE0, PASS), (0xC0, FAIL)])
+def test_silence_after_a_replay_was_closed_is_no_fault(run, flags, outcome):
+    """The workload that requested a replay ends later than the archive's publication."""
+    rest(run, 150, 100)
+    for packet in run.packets["a"]:
+        if packet.kind == "HEARTBEAT" and packet.payload[5] == 0xE0:
+            packet.payload = packet.payload[:5] + bytes([flags]) + packet.payload[6:]
+    run.now_ns += 400 * STEP_NS
+    replay = run.traffic.model_copy(update={"replays": run.traffic.id})
+    assert heartbeats_in_silence(Evidence(run.write()), replay).outcome is outcome
 
 
 def test_a_link_that_loses_heartbeats_is_no_fault_of_the_sender(run):
