@@ -113,11 +113,15 @@ def _readable(traffic: Traffic, archive: Archive | None, path: Path) -> Iterator
         if not receive.reliable and host in traffic.to_hosts:
             text = "expected a reliable stream: an unreliable stream's recording has filled gaps"
             yield Problem((*path, "recorded"), text)
-        term_length = parse_channel(traffic.channels.get(host, traffic.channel)).term_length
+        channel = parse_channel(traffic.channels.get(host, traffic.channel))
     except ValueError:
         return  # Reported for the channel itself.
-    if archive is not None and archive.segment_bytes < term_length:
-        text = f"expected segments of at least the term length, {term_length}B, on host {host}"
+    if channel.control_mode == "manual" and not channel.control and host in traffic.from_hosts:
+        text = "a publisher's archive does not find a channel with control-mode=manual: add"
+        yield Problem((*path, "recorded"), f"{text} control=HOST:PORT to it")
+    if archive is not None and archive.segment_bytes < channel.term_length:
+        text = f"expected segments of at least the term length, {channel.term_length}B, on host"
+        text = f"{text} {host}"
         text = f"{text}, found {archive.segment_bytes}B"
         yield Problem((*path, "recorded"), text)
 

@@ -5,7 +5,7 @@ fc=tagged    sender follows the tagged receivers ----------> |
              untagged receiver ---> |<-- over a window --->|   Aeron promises it nothing
 fc=min       sender and first receiver ----> end |  second receiver: no image, waits in vain
 linger       sender ----> end, linger time |  receiver: still has gaps
-kill         sender ----> end |  receiver's driver is killed, and restarted too late
+kill         sender ----> end |  receiver's driver or archive is killed, and restarted too late
 """
 
 from dataclasses import replace
@@ -25,8 +25,10 @@ from windtunnel.harness.scenario.schema.channel import parse_channel
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import AtFault, Finding, Missing
 from windtunnel.harness.verdict.core.wire import status_messages
-from windtunnel.harness.verdict.views.pauses import driver_kills
+from windtunnel.harness.verdict.views.pauses import kills_of
 from windtunnel.harness.verdict.views.series import highest_sent_at
+
+UNRECORDED = "of which nothing more was recorded"
 
 
 def blame_scenario(evidence: Evidence, finding: Finding) -> Finding:
@@ -86,17 +88,26 @@ def _too_short_linger(evidence: Evidence, flow: TrafficCase, publisher: Publishe
 
 
 def blame_scenario_for_waiting(evidence: Evidence, finding: Finding, waiting: set[str]) -> Finding:
-    """Blame the scenario for a run that did not end because of subscribers, `waiting`, that waited
-    in vain: their stream ended before they joined, or before their killed driver was restarted.
+    """Blame the scenario for a run that did not end because of workloads, `waiting`, that waited
+    in vain: their stream ended before they joined, or before their killed driver or archive was
+    restarted.
     """
     causes: dict[str, str] = {}
-    for traffic in () if isinstance(evidence.case, Missing) else evidence.case.traffic:
-        for flow in traffic.flows:
-            causes[f"{flow.to_host}/subscriber-{flow.id}"] = _cause(evidence, flow)
+    traffics = () if isinstance(evidence.case, Missing) else evidence.case.traffic
+    for flow in (each for traffic in traffics for each in traffic.flows):
+        causes[f"{flow.to_host}/subscriber-{flow.id}"] = _cause(evidence, flow)
+    unrecorded = {each.id: cause for each in traffics if (cause := _unrecorded(evidence, each))}
+    for each in traffics:
+        if each.id in unrecorded:
+            causes[f"{each.recorded}/recorder-{each.id}"] = unrecorded[each.id]
+        if each.replays in unrecorded:
+            cause = f"waits for {each.replays!r}, {UNRECORDED}"
+            causes[f"{each.from_host}/publisher-{each.id}"] = cause
+            causes[f"{each.to_host}/subscriber-{each.id}"] = cause
     found = [(name, causes.get(name, "")) for name in sorted(waiting)]
     if not found or not all(cause for _, cause in found):
         return finding
-    name, cause = found[0]
+    name, cause = min(found, key=lambda each: each[1].endswith(UNRECORDED))
     return replace(finding, text=f"{finding.text}; {name} {cause}", at_fault=AtFault.SCENARIO)
 
 
@@ -112,7 +123,21 @@ def _cause(evidence: Evidence, flow: TrafficCase) -> str:
     if not waits_for(flow) and not subscriber.eos_seen:
         behind = publisher.end_position - subscriber.end_position
         return f"lost its image {behind:,} bytes before the end: {without_waiting(flow)}"
-    for each in driver_kills(evidence, flow.to_host):
+    for each in kills_of(evidence, flow.to_host):
         if not subscriber.eos_seen and publisher.ended_ns < each.ended_ns:
             return f"waits for more of a stream that ended before {each.id!r} restarted its driver"
     return ""
+
+
+def _unrecorded(evidence: Evidence, traffic: TrafficCase) -> str:
+    """Return why an archive waits for a stream that has ended, or an empty string."""
+    if not traffic.recorded:
+        return ""
+    publisher = evidence.publisher(traffic)
+    if isinstance(publisher, Missing) or not publisher.ended_ns or publisher.error:
+        return ""
+    for each in kills_of(evidence, traffic.recorded, "archive"):
+        if publisher.ended_ns < each.ended_ns:
+            return f"waits for more of a stream that ended before {each.id!r} restarted its archive"
+    beside = [each for each in traffic.flows if each.to_host == traffic.recorded]
+    return _cause(evidence, beside[0]) if beside else ""

@@ -10,7 +10,7 @@ The client notices only after the driver timeout that the driver of its image ha
 from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import Missing
-from windtunnel.harness.verdict.views.pauses import NEVER_NS, Pauses, disjoint, driver_kills
+from windtunnel.harness.verdict.views.pauses import NEVER_NS, Pauses, disjoint, kills_of
 
 
 def without_image(evidence: Evidence, traffic: TrafficCase, session_id: int) -> Pauses:
@@ -24,7 +24,7 @@ def without_image(evidence: Evidence, traffic: TrafficCase, session_id: int) -> 
     if not parts:
         return disjoint([])
     joined_ns = sorted(each.joined_ns for each in parts)
-    killed_ns = [each.began_ns for each in driver_kills(evidence, traffic.to_host)]
+    killed_ns = [each.began_ns for each in kills_of(evidence, traffic.to_host)]
     ended_ns = [*(each.left_ns for each in parts), *killed_ns]
     return disjoint(
         (begin_ns, min((each for each in joined_ns if each > begin_ns), default=NEVER_NS))

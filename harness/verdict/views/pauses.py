@@ -109,15 +109,15 @@ def disjoint(ranges: Iterable[tuple[int, int]]) -> Pauses:
     return Pauses(np.array(starts, dtype=np.int64), np.array(ends, dtype=np.int64))
 
 
-def driver_kills(evidence: Evidence, host: str) -> list[AppliedEvent]:
-    """Return the events that killed a host's driver."""
+def kills_of(evidence: Evidence, host: str, process: str = DRIVER) -> list[AppliedEvent]:
+    """Return the events that killed a host's driver, or another process with the given role."""
     happened = evidence.host_events
     own = [] if isinstance(happened, Missing) else [each for each in happened if each.host == host]
-    return [each for each in own if each.action == KILL and DRIVER in each.processes]
+    return [each for each in own if each.action == KILL and process in each.processes]
 
 
 def counted_since_ns(evidence: Evidence, host: str) -> int:
     """Return the time since which a host's driver has counted what its counters contain: when it
     was last restarted after a kill, or 0. The counters of a killed driver are lost.
     """
-    return max((each.ended_ns for each in driver_kills(evidence, host)), default=0)
+    return max((each.ended_ns for each in kills_of(evidence, host)), default=0)

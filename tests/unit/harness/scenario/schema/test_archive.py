@@ -59,6 +59,25 @@ def test_a_publishers_archive_records_the_sent_stream():
     assert "recorded by the archive on a, a publisher's host" in explain(case)
 
 
+@pytest.mark.parametrize(
+    ("control", "host", "is_refused"),
+    [("", "a", True), ("|control=${a}:24324", "a", False), ("", "b", False)],
+)
+def test_a_publishers_archive_needs_the_control_address_of_a_manual_channel(
+    control, host, is_refused
+):
+    text = text_of(archives=f"[{{host: {host}}}]", recorded=host)
+    channel = f'"aeron:udp?control-mode=manual{control}|fc=min,g:/1|'
+    text = text.replace('channel: "aeron:udp?endpoint=${b}:24325|', f"channel: {channel}", 1)
+    destinations = '    destinations: ["aeron:udp?endpoint=${b}:24325"]\n    receive:'
+    text = text.replace("    receive:", destinations, 1)
+    if not is_refused:
+        assert parse_scenario(text, "made.yaml")
+        return
+    with pytest.raises(ScenarioError, match=r"does not find .* add control=HOST:PORT to it"):
+        parse_scenario(text, "made.yaml")
+
+
 def test_nothing_is_recorded_by_default():
     case = case_of(archives="[]", recorded="")
     assert case.archives == ()

@@ -170,6 +170,53 @@ def test_a_stream_that_ended_before_its_driver_was_restarted_is_the_scenarios_fa
     assert finding.text.endswith(f"b/subscriber-{group.run.traffic.id} {text}")
 
 
+def test_an_archive_beside_a_receiver_that_never_joined_records_nothing(group):
+    change(group.run, recorded="b")
+    names = ("b/recorder-{id}", "b/subscriber-{id}")
+    finding = group.wait_in_vain("|fc=max", names=names)
+    assert finding.at_fault is AtFault.SCENARIO
+    assert f"b/recorder-{group.run.traffic.id} never joined: fc=max" in finding.text
+
+
+@pytest.mark.parametrize(
+    ("recorded", "event", "is_explained"),
+    [
+        ("b", kill(process="archive"), True),
+        ("b", kill(process="archive", ended_ns=1_000), False),
+        ("b", kill(process="driver"), False),
+        ("b", kill(process="archive", host="a"), False),
+        ("a", kill(process="archive", host="a"), True),
+        ("", kill(process="archive"), False),
+    ],
+)
+def test_a_stream_that_ended_before_its_archive_was_restarted_is_the_scenarios_fault(
+    group, recorded, event, is_explained
+):
+    change(group.run, recorded=recorded)
+    names = (f"{recorded or 'b'}/recorder-{{id}}",)
+    facts = {**JOINED, "eos_seen": True}
+    finding = group.wait_in_vain("|fc=min,g:/2", names=names, events=[event], **facts)
+    assert (finding.at_fault is AtFault.SCENARIO) == is_explained
+    assert ("ended before 'crash' restarted its archive" in finding.text) == is_explained
+
+
+def test_a_replay_waits_for_what_its_archive_does_not_record(group):
+    first = group.run.traffic
+    replay = first.model_copy(
+        update={"id": "again", "replays": first.id, "from_host": "b", "to_host": "a"}
+    )
+    recorded = first.model_copy(update={"recorded": "b"})
+    group.run.case = group.run.case.model_copy(update={"traffic": (recorded, replay)})
+    names = ("a/subscriber-again", "b/publisher-again", "b/recorder-{id}")
+    facts = {**JOINED, "eos_seen": True}
+    archive = kill(process="archive")
+    finding = group.wait_in_vain("|fc=min,g:/2", names=names, events=[archive], **facts)
+    assert finding.at_fault is AtFault.SCENARIO
+    assert f"b/recorder-{first.id} waits for more of a stream" in finding.text
+    finding = group.wait_in_vain("|fc=min,g:/2", names=names[:2], events=[archive], **facts)
+    assert f"a/subscriber-again waits for '{first.id}', of which nothing more" in finding.text
+
+
 @pytest.mark.parametrize(
     ("event", "facts"),
     [
