@@ -6,10 +6,11 @@
 
 A recording is one contiguous range of its stream: complete frames from its start position to its
 stop position, each as published, followed by zeros. A stream has one recording, from beginning to
-end; each kill of the archive allows one more, and a gap before it. If the archive's disk is small,
-a recording may stop before its stream, but not before the disk is full. What is in no recording is
-named, and can be limited by `unrecorded_at_most`. Everything up to a position that the archive
-reported as recorded must be in the files, even after a kill.
+end; each kill of the archive allows one more, and a gap before it. The first recording may begin
+later than its stream if the archive was killed before the stream began, or within 100 ms of that.
+If the archive's disk is small, a recording may stop before its stream, but not before the disk is
+full. What is in no recording is named, and can be limited by `unrecorded_at_most`. Everything up to
+a position that the archive reported as recorded must be in the files, even after a kill.
 """
 
 from dataclasses import dataclass
@@ -31,9 +32,12 @@ from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.evidence_contents import Planned, SavedArchive
 from windtunnel.harness.verdict.core.finding import Finding, failed, finding_of, passed, present
 from windtunnel.harness.verdict.views import unrecorded
+from windtunnel.harness.verdict.views.pauses import kills_of
 
 EQUAL = archive_validation.EQUAL
 NONE_WRONG = -1
+START_TOLERANCE_NS = 100_000_000
+"""Time in which an archive begins to record a stream."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,8 @@ class _RecordingEvidence:
     "The stream's recordings in the archive's catalog, in the order of their ids."
     kills: int
     "Number of times that the scenario's host events kill the archive."
+    is_killed_early: bool
+    "Whether the archive was killed before or soon after the stream began."
     is_full: bool
     "Whether the recordings leave too little space on the archive's disk for another file."
     reader: SubscriberFacts | None
@@ -87,9 +93,12 @@ def _collect(evidence: Evidence, flow: TrafficCase, host: str) -> _RecordingEvid
     is_full = _is_full(case, host, kept)
     beside = evidence.subscriber(flow) if flow.to_host == host == flow.recorded else None
     reader = beside if isinstance(beside, SubscriberFacts) else None
+    soon_ns = publisher.started_ns + START_TOLERANCE_NS
+    is_early = any(each.began_ns < soon_ns for each in kills_of(evidence, host, "archive"))
     return _RecordingEvidence(
-        kept, planned, publisher, recorder, tuple(own), archive_kills(case, host), is_full, reader
-    )
+        kept, planned, publisher, recorder, tuple(own), archive_kills(case, host), is_early,
+        is_full, reader,
+    )  # fmt: skip
 
 
 def _is_full(case: Case, host: str, kept: SavedArchive) -> bool:
@@ -270,7 +279,8 @@ def _wrong_sequence(data: _RecordingEvidence) -> _Violation | None:
     """
     first, last = data.recordings[0], data.recordings[-1]
     begin, end = data.publisher.start_position, data.publisher.end_position
-    if first.start_position != begin:
+    may_begin_later = data.is_killed_early and first.start_position > begin
+    if first.start_position != begin and not may_begin_later:
         text = f"recording {first.recording_id} begins at {first.start_position}, expected {begin}"
         return _Violation(text, first.start_position)
     for before, after in pairwise(data.recordings):

@@ -7,7 +7,8 @@ import pytest
 
 from tests.unit.harness.verdict.synthetic_recording import SEGMENT, SyntheticRecordings
 from tests.unit.harness.verdict.synthetic_run import SESSION_ID, TERM_LENGTH, TRAFFIC, make_run
-from windtunnel.harness.artifact.host.application import Part, SubscriberFacts
+from windtunnel.harness.artifact.host.application import Part, PublisherFacts, SubscriberFacts
+from windtunnel.harness.artifact.host.host_event import AppliedEvent, write_applied_events
 from windtunnel.harness.artifact.host.recording import Recorded, RecorderFacts
 from windtunnel.harness.artifact.middlebox.frame_class import PAD
 from windtunnel.harness.scenario.schema.archive import DISK_RESERVE_BYTES
@@ -184,6 +185,25 @@ def test_data_that_was_sent_while_the_archive_was_dead_may_be_missing(made):
     finding = judged(killed(made))
     assert finding.outcome is Outcome.PASS, finding.text
     assert finding.facts["recordings"] == 2
+
+
+@pytest.mark.parametrize(
+    ("after_ms", "host", "outcome"),
+    [(-1, "b", Outcome.PASS), (99, "b", Outcome.PASS), (100, "b", Outcome.FAIL),
+     (-1, "a", Outcome.FAIL)],
+)  # fmt: skip
+def test_an_archive_that_is_killed_before_the_stream_begins_may_record_it_later(
+    made, after_ms, host, outcome
+):
+    made.stretches = [(made.frame_starts[40], made.run.log.end_position)]
+    path = killed(made).write()
+    document = made.run.folder.host("a").publisher(made.run.traffic.id).document
+    began_ns = PublisherFacts.read(document).started_ns + after_ms * 1_000_000
+    event = AppliedEvent("crash", host, "kill", ["archive"], began_ns, began_ns + 1)
+    write_applied_events(made.run.folder.host_events, [event])
+    finding = finding_of(path)
+    assert finding.outcome is outcome
+    assert ("begins at" in finding.text) == (outcome is Outcome.FAIL)
 
 
 def test_a_kill_of_another_hosts_archive_excuses_nothing(made):
