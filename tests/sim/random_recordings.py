@@ -1,9 +1,8 @@
-"""Archives of random scenarios: recordings, replays, replications and merges of drawn streams.
+"""Archives of random scenarios: recordings, replays and replications of drawn streams.
 
 recordings     on the host of a subscriber or the publisher, of reliable streams without `rejoins`
 replays        from a recording's host to a neighbour, as a stream of its own
 replications   from a recording's host to the archive of a neighbour
-merges         of subscribers to streams with dynamic destinations
 events         pauses and kills of an archive
 """
 
@@ -39,28 +38,22 @@ class Archives:
         return self._random.randrange(100) < percent
 
     def _record(self, stream: Document) -> None:
-        is_reliable = "reliable=false" not in stream["receive"]
-        host = self._pick(*stream["to"]) if is_reliable and self._happens(70) else stream["from"]
+        hosts = [] if "reliable=false" in stream["receive"] else [*stream["to"], *stream["to"]]
+        if "control-mode=manual" not in stream["channel"]:
+            hosts.append(stream["from"])
+        if not hosts:
+            return
+        host = self._pick(*hosts)
         stream["recorded"] = host
         self._hosts.add(host)
         others = _neighbours(host, self._pairs)
-        is_dynamic = "control-mode=dynamic" in stream["channel"]
-        signals_end = "eos=false" not in stream["channel"]
-        if is_dynamic and signals_end and stream["to"] == [host] and self._happens(60):
-            self._merge(stream)
-        elif not self._kills and self._happens(30):
-            self._replay(stream, self._pick(*others))
         if not self._kills and self._happens(30):
+            self._replay(stream, self._pick(*others))
+        # Beside the published session, a subscriber's host would receive that of the replica.
+        others = [each for each in others if host in stream["to"] or each not in stream["to"]]
+        if others and not self._kills and self._happens(30):
             stream["replicated"] = self._pick(*others)
             self._hosts.add(stream["replicated"])
-
-    def _merge(self, stream: Document) -> None:
-        control = stream["receive"].partition("|control=")[2].partition("|")[0]
-        port = 24330 + 10 * (stream["stream"] - 1001) + 2
-        live = f"aeron:udp?endpoint=${{self}}:{port}|control={control}"
-        stream["merges"] = {"after": self._pick("1B", "2KiB", "12KiB"), "live": live}
-        for key in ("consume", "starts_with"):
-            stream.pop(key, None)
 
     def _replay(self, stream: Document, to: str) -> None:
         place = f"aeron:udp?endpoint=${{{to}}}:{24330 + 10 * (stream['stream'] - 1001) + 5}"
