@@ -219,6 +219,28 @@ def test_rcv_hwm_ahead_of_the_capture_is_reported(run):
     assert f"rcv-hwm was {later} when frames had arrived only up to" in finding.text
 
 
+@pytest.mark.parametrize(
+    ("recorded", "last", "outcome"),
+    [
+        ("b", "archive", Outcome.PASS),
+        ("b", "tap", Outcome.FAIL),
+        ("", "archive", Outcome.FAIL),
+    ],
+)
+def test_the_subscription_of_a_killed_archive_may_end_early(
+    run, monkeypatch, recorded, last, outcome
+):
+    monkeypatch.setitem(COUNTERS, "b", {**COUNTERS["b"], "tap": (64, 4), "archive": (65, 4)})
+    read = [(at_ns, value) for at_ns, name, value in run.samples["b"] if name == "sub-pos"]
+    for name in ("tap", "archive"):
+        own = read[: len(read) // 2] if name == last else read
+        run.samples["b"] += [(at_ns, name, value) for at_ns, value in own]
+        run.values[name] = own[-1][1]
+    traffic = run.traffic.model_copy(update={"recorded": recorded})
+    finding = judged(rcv_pos_reaches_end, Evidence(run.write()), traffic)
+    assert finding.outcome is outcome
+
+
 def test_rcv_hwm_that_ends_below_the_capture_is_reported(run):
     value = run.log.end_position - 32
     change(run, "rcv-hwm", -1, value)
