@@ -116,7 +116,7 @@ STREAM_TYPES = frozenset(
 ENDPOINT_TYPES = frozenset({SEND_CHANNEL_STATUS, RECEIVE_CHANNEL_STATUS, DESTINATIONS})
 """Counter types whose key contains a channel endpoint."""
 
-_ENDPOINT_PORT = re.compile(r"[?|]endpoint=[^|]*:(\d{1,5})(?=\||$)")
+_ENDPOINT = re.compile(r"[?|]endpoint=([^|]*:(\d{1,5}))(?=\||$)")
 STREAM_CHANNEL_AT = 16
 ENDPOINT_CHANNEL_AT = 0
 
@@ -181,12 +181,19 @@ def to_port(counters: Iterable[CounterFacts], port: int | None) -> list[CounterF
     return [each for each, own in zip(found, ports, strict=True) if own == wanted]
 
 
-def _endpoint_port(counter: CounterFacts) -> int | None:
-    """Return the port of the endpoint in a channel, or None if it has no endpoint, as one with
-    several destinations, or is truncated.
+def endpoint(counter: CounterFacts) -> str:
+    """Return the endpoint in a stream counter's channel, or "" if another counter or a channel has
+    none, such as one with several destinations, or is truncated.
     """
-    found = _ENDPOINT_PORT.search(channel(counter))
-    return None if found is None else int(found[1])
+    if counter.type_id not in STREAM_TYPES:
+        return ""
+    found = _ENDPOINT.search(channel(counter))
+    return "" if found is None else found[1]
+
+
+def _endpoint_port(counter: CounterFacts) -> int | None:
+    found = _ENDPOINT.search(channel(counter))
+    return None if found is None else int(found[2])
 
 
 def system_counter(counters: Iterable[CounterFacts], counter_id: int) -> CounterFacts | None:

@@ -5,6 +5,7 @@ here.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache, cached_property
 from pathlib import Path
 
@@ -48,11 +49,13 @@ from windtunnel.harness.dissect.archive_files.recording_catalog import (
     segment_files,
 )
 from windtunnel.harness.dissect.capture.pcap import Capture, read_capture
+from windtunnel.harness.dissect.driver_files import counter_key
 from windtunnel.harness.dissect.driver_files.expected_log import (
     EXPECTED_FRAME,
     ExpectedLog,
     expected_log,
 )
+from windtunnel.harness.dissect.frames.archive_frames import archive_places, of_archives
 from windtunnel.harness.scenario.resolved.case import Case, TrafficCase
 from windtunnel.harness.scenario.resolved.impairment_case import ImpairmentCase
 from windtunnel.harness.scenario.resolved.link_change import LinkChange, read_changes
@@ -85,6 +88,7 @@ class Evidence:
         self._reader = RunReader(self.folder.path)
         self.name_of = self._reader.name_of
         self.capture = cache(self._capture)
+        self.capture_of_streams = cache(self._capture_of_streams)
         self.capture_statistics = cache(self._capture_statistics)
         self.planned = cache(self._planned)
         self.publisher = cache(self._publisher)
@@ -94,6 +98,7 @@ class Evidence:
         self.delivery_times_ns = cache(self._delivery_times_ns)
         self.frames_seen = cache(self._frames_seen)
         self.host_counters = cache(self._host_counters)
+        self.counters_of_streams = cache(self._counters_of_streams)
         self.snmp = cache(self._snmp)
         self.pressure = cache(self._pressure)
         self.log_of = cache(self._log_of)
@@ -208,6 +213,15 @@ class Evidence:
             return Missing(self.name_of(path), found.problem, damaged=True)
         return found
 
+    @or_missing
+    def _capture_of_streams(self, host: str) -> Capture | Missing:
+        """Return a capture without the frames of archives' own streams: a replicated recording has
+        the ids of the recorded stream.
+        """
+        case, capture = present(self.case, self.capture(host))
+        apart = of_archives(capture.frames, case, host)
+        return replace(capture, frames=capture.frames[~apart]) if apart.any() else capture
+
     def _capture_statistics(self, host: str) -> CaptureFacts | Missing:
         return self._reader.document(self.folder.capture_statistics(host), CaptureFacts.read)
 
@@ -294,6 +308,14 @@ class Evidence:
         samples = self._reader.records(files.counter_samples, read_samples, COUNTER_SAMPLE)
         return HostCounters(counters, present(samples))
 
+    @or_missing
+    def _counters_of_streams(self, host: str) -> HostCounters | Missing:
+        """Return a host's counters without those of archives' own streams."""
+        case, counted = present(self.case, self.host_counters(host))
+        places = [f"{address}:{port}" for address, port in archive_places(case)]
+        left = [each for each in counted.counters if counter_key.endpoint(each) not in places]
+        return replace(counted, counters=left)
+
     def _snmp(self, host: str) -> SnmpFacts | Missing:
         return self._reader.document(self.folder.host(host).snmp, SnmpFacts.read)
 
@@ -325,7 +347,18 @@ class Evidence:
             yield held
             return
         files = self.folder.host(host)
+        held = [each for each in held if each.registration_id not in self._copies(host)]
         yield from saved_logs(self._reader, files, held, folder, session_id, stream_id)
+
+    def _copies(self, host: str) -> set[int]:
+        """Return the registration ids of archives' own publications and images, as far as counters
+        show them.
+        """
+        counted, streams = self.host_counters(host), self.counters_of_streams(host)
+        if isinstance(counted, Missing) or isinstance(streams, Missing):
+            return set()
+        left = {each.registration_id for each in streams.counters}
+        return {each.registration_id for each in counted.counters} - left
 
     def _recorder(self, host: str, traffic_id: str) -> RecorderFacts | Missing:
         files = self.folder.host(host).recorder(traffic_id)
@@ -337,10 +370,12 @@ class Evidence:
     @or_missing
     def _wire(self, traffic: TrafficCase) -> Wire | Missing:
         case, near, far = present(
-            self.case, self.capture(traffic.from_host), self.capture(traffic.to_host)
+            self.case,
+            self.capture_of_streams(traffic.from_host),
+            self.capture_of_streams(traffic.to_host),
         )
         others = [each for each in traffic.publishers if each != traffic.from_host]
-        beside = [(each, present(self.capture(each))) for each in others]
+        beside = [(each, present(self.capture_of_streams(each))) for each in others]
         wire = wire_of(near, far, case, traffic, beside)
         if wire is None:
             path = self.name_of(self.folder.capture(traffic.from_host))

@@ -111,7 +111,9 @@ def both_sides_talked(evidence: Evidence) -> list[Finding]:
 
 
 def _check_flow(name: str, evidence: Evidence, case: Case, flow: TrafficCase) -> Finding:
-    near, far = present(evidence.capture(flow.from_host), evidence.capture(flow.to_host))
+    near, far = present(
+        evidence.capture_of_streams(flow.from_host), evidence.capture_of_streams(flow.to_host)
+    )
     silent, is_mute = _missing_frame(near, far, case, flow)
     excuses = is_mute and not is_virtual(case)
     outcome = Outcome.INCONCLUSIVE if silent else Outcome.PASS

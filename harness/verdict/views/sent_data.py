@@ -28,7 +28,7 @@ def sent_to_any(evidence: Evidence, traffic: TrafficCase, wire: Wire) -> FrameSe
     """
     if len(traffic.subscribers) == 1:
         return wire.sent
-    case, near = present(evidence.case, evidence.capture(traffic.from_host))
+    case, near = present(evidence.case, evidence.capture_of_streams(traffic.from_host))
     facts = wire.facts
     frames = of_stream(near.frames, facts.session_id, facts.stream_id)
     frames = positional(frames[sent_by(frames, case.address(traffic.from_host))])

@@ -78,7 +78,7 @@ def _all_series(
     evidence: Evidence, host: str, type_id: int, wire: Wire, port: int | None = None
 ) -> list[Series]:
     """Return all of a stream's counters of a type over time, in order of creation."""
-    counted = present(evidence.host_counters(host))
+    counted = present(evidence.counters_of_streams(host))
     facts = wire.facts
     name = counter_key.STREAM_NAMES[type_id]
     found = counter_key.of_stream(counted.counters, type_id, facts.session_id, facts.stream_id)

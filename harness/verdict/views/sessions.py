@@ -107,7 +107,7 @@ def sessions_sent(evidence: Evidence, traffic: TrafficCase) -> list[TrafficCase]
     case = present(evidence.case)
     if case.sessions_of(traffic) == 1:
         return [traffic]
-    near = present(evidence.capture(traffic.from_host))
+    near = present(evidence.capture_of_streams(traffic.from_host))
     setups = near.frames[near.frames["frame_type"] == SETUP]
     setups = setups[sent_by(setups, case.address(traffic.from_host))]
     setups = setups[setups["stream_id"] == traffic.stream_id]
@@ -125,7 +125,7 @@ def joins_of(evidence: Evidence, traffic: TrafficCase, wire: Wire) -> list[tuple
         return []
     joined = [(each.session_id, each.join_position, each.joined_ns) for each in subscriber.parts]
     joined = joined or [(subscriber.session_id, subscriber.join_position, subscriber.ended_ns)]
-    setups = present(evidence.capture(traffic.to_host)).frames
+    setups = present(evidence.capture_of_streams(traffic.to_host)).frames
     setups = of_stream(setups, wire.facts.session_id, wire.facts.stream_id)
     setups = setups[setups["frame_type"] == SETUP]
     sent, times_ns = _setup_positions(setups), setups["time_ns"].astype(np.int64)
@@ -141,7 +141,7 @@ def image_expectations(evidence: Evidence, traffic: TrafficCase) -> ImageExpecta
     disturbances.
     """
     case, far, happened = present(
-        evidence.case, evidence.capture(traffic.to_host), evidence.host_events
+        evidence.case, evidence.capture_of_streams(traffic.to_host), evidence.host_events
     )
     setups = far.frames[far.frames["frame_type"] == SETUP]
     setups = setups[setups["stream_id"] == traffic.stream_id]
@@ -188,7 +188,7 @@ def end_of(
     kept = evidence.log_of(traffic.from_host, PUBLICATIONS, session, traffic.stream_id)
     if not isinstance(kept, Missing):
         return kept.log.tails()[kept.log.active_term_index].position
-    case, near = present(evidence.case, evidence.capture(traffic.from_host))
+    case, near = present(evidence.case, evidence.capture_of_streams(traffic.from_host))
     frames = of_stream(near.frames, session, traffic.stream_id)
     frames = frames[sent_by(frames, case.address(traffic.from_host))]
     facts = learn_streams(frames).get((session, traffic.stream_id))

@@ -68,7 +68,7 @@ def gap_counters_agree(evidence: Evidence, traffic: TrafficCase) -> Finding:
         evidence.subscriber(traffic),
     )
     counted, pauses = present(
-        evidence.host_counters(traffic.to_host), pauses_of(evidence, traffic.to_host)
+        evidence.counters_of_streams(traffic.to_host), pauses_of(evidence, traffic.to_host)
     )
     where = (
         evidence.name_of(evidence.folder.host(traffic.to_host).counters),

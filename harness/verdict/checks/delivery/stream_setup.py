@@ -44,7 +44,7 @@ def setups_until_answered(evidence: Evidence, traffic: TrafficCase) -> Finding:
     wire, case, capture, pauses = present(
         evidence.wire(traffic),
         evidence.case,
-        evidence.capture(traffic.from_host),
+        evidence.capture_of_streams(traffic.from_host),
         pauses_of(evidence, traffic.from_host),
     )
     where = (evidence.name_of(evidence.folder.capture(traffic.from_host)),)

@@ -204,7 +204,7 @@ def _wrong_counter(evidence: Evidence, traffic: TrafficCase, wire: Wire) -> str:
     """Return what is wrong with the window counter: it ends with the last window that was sent.
     After a status message with EOS, which may be the last one, it may have grown.
     """
-    counted = evidence.host_counters(traffic.to_host)
+    counted = evidence.counters_of_streams(traffic.to_host)
     if isinstance(counted, Missing):
         return ""
     facts = wire.facts

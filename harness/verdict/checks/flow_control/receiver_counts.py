@@ -30,8 +30,8 @@ def group_receivers_counted(evidence: Evidence, traffic: TrafficCase) -> Finding
     """
     wire, counted, capture, case = present(
         evidence.wire(traffic),
-        evidence.host_counters(traffic.from_host),
-        evidence.capture(traffic.from_host),
+        evidence.counters_of_streams(traffic.from_host),
+        evidence.capture_of_streams(traffic.from_host),
         evidence.case,
     )
     files = evidence.folder.host(traffic.from_host)

@@ -49,7 +49,7 @@ def transports_counted(evidence: Evidence, traffic: TrafficCase) -> Finding:
     wire, case, capture, counters = present(
         evidence.wire(traffic),
         evidence.case,
-        evidence.capture(traffic.to_host),
+        evidence.capture_of_streams(traffic.to_host),
         evidence.host_counters(traffic.to_host),
     )
     if was_killed(evidence, traffic.to_host):

@@ -58,7 +58,7 @@ def linger_times(evidence: Evidence, traffic: TrafficCase) -> LingerTimes:
         wire, case, capture, pauses = present(
             evidence.wire(traffic),
             evidence.case,
-            evidence.capture(traffic.from_host),
+            evidence.capture_of_streams(traffic.from_host),
             pauses_of(evidence, traffic.from_host),
         )
     except EvidenceMissing:

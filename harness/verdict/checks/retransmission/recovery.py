@@ -252,7 +252,7 @@ def resent_bytes(wire: Wire) -> int:
 
 def stream_total(evidence: Evidence, host: str, type_id: int, wire: Wire) -> int:
     """Return the final value of a stream's counter, summed over all counters of that type."""
-    counted = present(evidence.host_counters(host))
+    counted = present(evidence.counters_of_streams(host))
     facts = wire.facts
     found = counter_key.of_stream(counted.counters, type_id, facts.session_id, facts.stream_id)
     if not found:

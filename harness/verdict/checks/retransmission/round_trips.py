@@ -66,7 +66,7 @@ def round_trips_measured(evidence: Evidence, traffic: TrafficCase) -> Finding:
     """
     wire = present(evidence.wire(traffic))
     near, far = (_side(evidence, traffic, near=each) for each in (True, False))
-    counted = present(evidence.host_counters(traffic.from_host))
+    counted = present(evidence.counters_of_streams(traffic.from_host))
     where = tuple(
         evidence.name_of(evidence.folder.capture(each))
         for each in (traffic.from_host, traffic.to_host)
@@ -93,7 +93,10 @@ def _side(evidence: Evidence, traffic: TrafficCase, *, near: bool) -> _Side:
     own, other = traffic.from_host, traffic.to_host
     own, other = (own, other) if near else (other, own)
     wire, case, capture, pauses = present(
-        evidence.wire(traffic), evidence.case, evidence.capture(own), pauses_of(evidence, own)
+        evidence.wire(traffic),
+        evidence.case,
+        evidence.capture_of_streams(own),
+        pauses_of(evidence, own),
     )
     frames = wire.heartbeats_sent if near else wire.feedback_sent
     last_ns = int(frames["time_ns"].max(initial=0))

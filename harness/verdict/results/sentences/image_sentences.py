@@ -103,7 +103,7 @@ def _last_frame_text(evidence: Evidence, case: Case, flow: TrafficCase, part: Pa
     """Return how long before the end of an image the last frame of its session arrived, with the
     timeout if that was as long, or an empty string if that is unknown.
     """
-    capture = evidence.capture(flow.to_host)
+    capture = evidence.capture_of_streams(flow.to_host)
     if isinstance(capture, Missing):
         return ""
     frames = of_stream(capture.frames, part.session_id, flow.stream_id)
