@@ -354,11 +354,11 @@ class Evidence:
         """Return the registration ids of archives' own publications and images, as far as counters
         show them.
         """
-        counted, streams = self.host_counters(host), self.counters_of_streams(host)
-        if isinstance(counted, Missing) or isinstance(streams, Missing):
+        counted, left = self.host_counters(host), self.counters_of_streams(host)
+        if isinstance(counted, Missing) or isinstance(left, Missing):
             return set()
-        left = {each.registration_id for each in streams.counters}
-        return {each.registration_id for each in counted.counters} - left
+        streams = {*map(id, left.counters)}
+        return {each.registration_id for each in counted.counters if id(each) not in streams}
 
     def _recorder(self, host: str, traffic_id: str) -> RecorderFacts | Missing:
         files = self.folder.host(host).recorder(traffic_id)

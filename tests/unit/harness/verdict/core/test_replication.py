@@ -1,5 +1,6 @@
 """A recording that an archive replicates from host to host like its stream is another stream."""
 
+import shutil
 import struct
 from dataclasses import replace
 
@@ -15,6 +16,7 @@ from tests.unit.harness.verdict.synthetic_run import (
     make_run,
 )
 from windtunnel.harness.artifact.host.counter_sample import read_counters, write_counters
+from windtunnel.harness.artifact.host.log_index import read_log_index, write_log_index
 from windtunnel.harness.verdict.checks.delivery.stream_setup import setups_until_answered
 from windtunnel.harness.verdict.checks.retransmission.recovery import stream_total
 from windtunnel.harness.verdict.checks.retransmission.retransmit_checks import (
@@ -63,6 +65,17 @@ def test_counters_of_a_replication_do_not_belong_to_the_stream(run):
     channel = f"aeron:udp?endpoint={ADDRESS['b']}:8030|mtu=1408".encode()
     key = struct.pack("<qiii", 77, SESSION_ID, STREAM_ID, len(channel)) + channel
     copy = replace(own, counter_id=90, registration_id=77, key_hex=key.hex(), final_value=500)
-    write_counters(path, [*counters, copy])
+    channel_status = replace(copy, counter_id=91, type_id=6)
+    write_counters(path, [*counters, copy, channel_status])
+    held = [*read_log_index(run.folder.host("a").log_index)]
+    copied = replace(held[0], registration_id=77)
+    write_log_index(run.folder.host("a").log_index, [*held, copied])
+    logs = [
+        run.folder.host("a").log_buffer("publications", each.registration_id)
+        for each in (held[0], copied)
+    ]
+    shutil.copy(*logs)
     evidence = Evidence(folder)
+    saved = present(evidence.log_of("a", "publications", SESSION_ID, STREAM_ID))
+    assert saved.path == logs[0]
     assert stream_total(evidence, "a", 19, present(evidence.wire(run.traffic))) == own.final_value
