@@ -24,7 +24,6 @@ from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import Finding, Missing, failed, passed, present
 from windtunnel.harness.verdict.core.wire import Wire, status_messages
 from windtunnel.harness.verdict.views.pauses import counted_since_ns
-from windtunnel.harness.verdict.views.series import SUBSCRIPTION_COUNT
 
 IDENTIFY = "counters_identify_streams"
 
@@ -52,11 +51,6 @@ _FURTHER_OF_IMAGE = (
     *sorted(counter_key.GAP_TYPES),
 )
 """Counters that not every driver, or not every stream, has."""
-_CHANGED_BY_ARCHIVES = (
-    *("mtu", "term-length", "init-term-id", "term-id", "term-offset"),
-    *("rcv-wnd", "so-rcvbuf", "so-sndbuf"),
-)
-"""Parameters that an archive adds to the channel of a replay, and those whose values it formats."""
 _ALL = tuple(sorted(counter_key.STREAM_TYPES))
 
 
@@ -135,10 +129,9 @@ def _publication(
     yield from _absent(wire, counters, _OF_PUBLICATION)
     own = _of_types(wire, counters, (*_OF_PUBLICATION, *_FURTHER_OF_PUBLICATION))
     kind = f"pub-pos ({traffic.publication})"
-    is_archives = bool(traffic.replays)
     for each in own:
         name = kind if each.type_id == counter_key.PUBLISHER_POSITION else ""
-        yield from _wrong(each, wire, traffic.channel, name, is_archives=is_archives)
+        yield from _wrong(each, wire, traffic.channel, name)
         yield from _wrong_owner(each, counters)
         yield from _wrong_reference(each, {NO_REFERENCE})
     yield from _log_without_counters(evidence, traffic.from_host, PUBLICATIONS, wire, own)
@@ -157,14 +150,13 @@ def _image(
     yield from _absent(wire, counters, (*_OF_IMAGE, counter_key.SUBSCRIBER_POSITION))
     own = _of_types(wire, counters, (*_OF_IMAGE, *_FURTHER_OF_IMAGE))
     readers = _of_types(wire, counters, (counter_key.SUBSCRIBER_POSITION,))
-    is_archives = traffic.to_host == traffic.recorded
     for each in own:
-        yield from _wrong(each, wire, traffic.receive, is_archives=is_archives)
+        yield from _wrong(each, wire, traffic.receive)
         yield from _wrong_owner(each, counters)
         yield from _wrong_reference(each, {NO_REFERENCE})
     images = {each.registration_id for each in own}
     for each in readers:
-        yield from _wrong(each, wire, traffic.receive, is_archives=is_archives)
+        yield from _wrong(each, wire, traffic.receive)
         yield from _wrong_owner(each, counters)
         yield from _wrong_reference(each, images)
         if each.registration_id in images:
@@ -185,11 +177,9 @@ def _absent(wire: Wire, counters: Sequence[CounterFacts], type_ids: Sequence[int
             yield f"no {name} has session {facts.session_id}, stream {facts.stream_id} in its key"
 
 
-def _wrong(
-    counter: CounterFacts, wire: Wire, channel: str, name: str = "", *, is_archives: bool = False
-) -> Iterator[str]:
+def _wrong(counter: CounterFacts, wire: Wire, channel: str, name: str = "") -> Iterator[str]:
     """Yield what is wrong with a counter's key and label. A strategy may write the channel with its
-    parameters in another order. `is_archives` tells that it may be the channel of an archive.
+    parameters in another order.
     """
     keyed = counter_key.identity(counter)
     if keyed != counter.registration_id:
@@ -198,8 +188,7 @@ def _wrong(
     length = counter_key.channel_length(counter)
     if length != len(shown.encode()):
         yield f"{_text(counter)} has {length} bytes of channel in its key, found {len(shown)}"
-    is_named = channel.startswith(shown) or (is_archives and _is_archives_form(shown, channel))
-    if not is_named and counter.type_id not in _OF_STRATEGIES:
+    if not channel.startswith(shown) and counter.type_id not in _OF_STRATEGIES:
         yield f"{_text(counter)} has the channel {shown!r} in its key, expected {channel!r}"
     facts = wire.facts
     stream = f"{counter.registration_id} {facts.session_id} {facts.stream_id} {shown}"
@@ -209,24 +198,6 @@ def _wrong(
         yield f"{_text(counter)} has the name {label!r} in its label, expected {expected!r}"
     if not rest.startswith(stream):
         yield f"{_text(counter)} has the label {counter.label!r}, expected {stream!r} in it"
-
-
-def _is_archives_form(shown: str, channel: str) -> bool:
-    """Return whether an archive may have made the beginning of a channel, `shown`, of the channel
-    of a scenario: it leaves parameters out, changes their order and the units of lengths, and adds
-    the recording's position and lengths to that of a replay.
-    """
-    media, _, parameters = shown.partition("?")
-    expected_media, _, expected = channel.partition("?")
-    *complete, last = parameters.split("|")
-    given = dict(each.partition("=")[::2] for each in expected.split("|"))
-    allowed = {*given.items(), *((key, None) for key in _CHANGED_BY_ARCHIVES)}
-    found = [each.partition("=")[::2] for each in complete]
-    are_known = all({(key, value), (key, None)} & allowed for key, value in found)
-    changed = [f"{key}=" for key in _CHANGED_BY_ARCHIVES]
-    is_last_known = any(each.startswith(last) for each in (*expected.split("|"), *changed))
-    is_last_known |= last.startswith(tuple(changed))
-    return media == expected_media and are_known and is_last_known
 
 
 def _wrong_owner(counter: CounterFacts, counters: Sequence[CounterFacts]) -> Iterator[str]:
@@ -267,9 +238,7 @@ def _wrong_start(
     if subscriber.session_id != wire.facts.session_id:
         return
     start = f"@{subscriber.join_position}"
-    # A restarted archive joins later than the subscriber.
-    first = sorted(readers, key=lambda each: each.registration_id)[:SUBSCRIPTION_COUNT]
-    for each in first if traffic.to_host == traffic.recorded else readers:
+    for each in readers:
         if len(each.label) < LABEL_LENGTH_MAX and each.label.split(" ")[-1] != start:
             yield f"{_text(each)} has the label {each.label!r}, expected it to end with {start!r}"
 

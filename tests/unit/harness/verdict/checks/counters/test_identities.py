@@ -7,7 +7,6 @@ import pytest
 
 from tests.unit.harness.verdict.judged import judged
 from tests.unit.harness.verdict.synthetic_events import write_with_event
-from tests.unit.harness.verdict.synthetic_loss import change
 from tests.unit.harness.verdict.synthetic_run import (
     SESSION_ID,
     START_NS,
@@ -20,7 +19,6 @@ from windtunnel.harness.verdict.checks.counters.identities import counters_ident
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.outcome import Outcome
 
-PASS, FAIL = Outcome.PASS, Outcome.FAIL
 PUBLISHING_CLIENT, READING_CLIENT = 11, 12
 PUBLICATION, IMAGE, SUBSCRIPTION, TAP = 5, 6, 21, 22
 """Registration ids. Those of logs are the ones of the synthetic run."""
@@ -122,68 +120,6 @@ def test_a_wrong_id_is_reported(run, host, name, field, value, text):
     finding = changed(run, host, name, **{field: value})
     assert finding.outcome is Outcome.FAIL
     assert text in finding.text
-
-
-def with_channel(row, channel):
-    """Return a counter as it would be with another channel."""
-    name, _, rest = row.label.partition(": ")
-    end = f" {rest.split(' ')[-1]}" if "@" in rest else ""
-    return counter(
-        row.counter_id, name, row.type_id, row.registration_id, row.owner_id, channel,
-        row.reference_id, end,
-    )  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("shown", "outcome"),
-    [
-        (
-            "aeron:udp?endpoint={b}|mtu=1408|term-length=64k|init-term-id=-3|term-id=-3",
-            Outcome.PASS,
-        ),
-        ("aeron:udp?endpoint={b}|mtu=8k|term-length=64k|init-term-id=2147483647|ter", PASS),
-        ("aeron:udp?endpoint={b}|mtu=8k|cc=cubic|term-length=64k", FAIL),
-        ("aeron:udp?endpoint={b}1|mtu=8k", FAIL),
-        ("aeron:udp?endpoint={b}1", FAIL),
-        ("aeron:ipc?endpoint={b}|mtu=8k", FAIL),
-    ],
-)
-def test_the_channel_of_a_replay_has_more_parameters(run, shown, outcome):
-    address = "127.0.0.1:24325"
-    change(run, channel=f"aeron:udp?endpoint={address}", replays=run.traffic.id)
-    counters = counters_of(run)
-    near = counters["a"]
-    for name in ("pub-pos", "pub-lmt", "snd-pos", "snd-lmt"):
-        near[name] = with_channel(near[name], shown.format(b=address))
-    assert finding_of(run, counters).outcome is outcome
-    change(run, replays="")
-    assert finding_of(run, counters).outcome is Outcome.FAIL
-
-
-@pytest.mark.parametrize(
-    ("recorded", "shown", "end", "outcome"),
-    [
-        ("b", "aeron:udp?endpoint=b:1|control=a:2|control-mode=dynamic", 0, PASS),
-        (
-            "b",
-            "aeron:udp?endpoint=b:1|control=a:2|control-mode=dynamic|rcv-wnd=16k",
-            0,
-            Outcome.PASS,
-        ),
-        ("b", "aeron:udp?endpoint=b:1|control=a:2|control-mode=dynamic", 640, PASS),
-        ("b", "aeron:udp?endpoint=b:1|control=a:3|control-mode=dynamic", 0, FAIL),
-        ("a", "aeron:udp?endpoint=b:1|control=a:2|control-mode=dynamic", 0, FAIL),
-        ("a", "aeron:udp?endpoint=b:1|control-mode=dynamic", 640, FAIL),
-    ],
-)
-def test_an_archive_subscribes_later_with_a_channel_of_its_own(run, recorded, shown, end, outcome):
-    receive = "aeron:udp?endpoint=b:1|control-mode=dynamic|control=a:2|nak-delay=1ms|rcv-wnd=16384"
-    change(run, receive=receive, recorded=recorded)
-    counters = counters_of(run)
-    counters["b"]["archive"] = counter(
-        64, "sub-pos", 4, 23, READING_CLIENT, shown, IMAGE, f" @{end}"
-    )
-    assert finding_of(run, counters).outcome is outcome
 
 
 @pytest.mark.parametrize(
