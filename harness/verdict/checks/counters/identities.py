@@ -20,6 +20,10 @@ from windtunnel.harness.artifact.host.log_index import IMAGES, PUBLICATIONS
 from windtunnel.harness.dissect.driver_files import counter_key
 from windtunnel.harness.dissect.driver_files.cnc_file import LABEL_LENGTH_MAX
 from windtunnel.harness.scenario.resolved.case import TrafficCase
+from windtunnel.harness.verdict.checks.counters.archive_channels import (
+    published_channel,
+    subscribed_channels,
+)
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import Finding, Missing, failed, passed, present
 from windtunnel.harness.verdict.core.wire import Wire, status_messages
@@ -60,8 +64,8 @@ def counters_identify_streams(evidence: Evidence, traffic: TrafficCase) -> Findi
     """
     wire, near, far = present(
         evidence.wire(traffic),
-        evidence.host_counters(traffic.from_host),
-        evidence.host_counters(traffic.to_host),
+        evidence.counters_of_streams(traffic.from_host),
+        evidence.counters_of_streams(traffic.to_host),
     )
     count = 0
     for host, counters, check in (
@@ -129,9 +133,10 @@ def _publication(
     yield from _absent(wire, counters, _OF_PUBLICATION)
     own = _of_types(wire, counters, (*_OF_PUBLICATION, *_FURTHER_OF_PUBLICATION))
     kind = f"pub-pos ({traffic.publication})"
+    channels = (published_channel(traffic, wire),)
     for each in own:
         name = kind if each.type_id == counter_key.PUBLISHER_POSITION else ""
-        yield from _wrong(each, wire, traffic.channel, name)
+        yield from _wrong(each, wire, channels, name, is_replay=bool(traffic.replays))
         yield from _wrong_owner(each, counters)
         yield from _wrong_reference(each, {NO_REFERENCE})
     yield from _log_without_counters(evidence, traffic.from_host, PUBLICATIONS, wire, own)
@@ -150,13 +155,14 @@ def _image(
     yield from _absent(wire, counters, (*_OF_IMAGE, counter_key.SUBSCRIBER_POSITION))
     own = _of_types(wire, counters, (*_OF_IMAGE, *_FURTHER_OF_IMAGE))
     readers = _of_types(wire, counters, (counter_key.SUBSCRIBER_POSITION,))
+    channels = subscribed_channels(traffic, wire.facts.session_id)
     for each in own:
-        yield from _wrong(each, wire, traffic.receive)
+        yield from _wrong(each, wire, channels)
         yield from _wrong_owner(each, counters)
         yield from _wrong_reference(each, {NO_REFERENCE})
     images = {each.registration_id for each in own}
     for each in readers:
-        yield from _wrong(each, wire, traffic.receive)
+        yield from _wrong(each, wire, channels)
         yield from _wrong_owner(each, counters)
         yield from _wrong_reference(each, images)
         if each.registration_id in images:
@@ -177,9 +183,17 @@ def _absent(wire: Wire, counters: Sequence[CounterFacts], type_ids: Sequence[int
             yield f"no {name} has session {facts.session_id}, stream {facts.stream_id} in its key"
 
 
-def _wrong(counter: CounterFacts, wire: Wire, channel: str, name: str = "") -> Iterator[str]:
-    """Yield what is wrong with a counter's key and label. A strategy may write the channel with its
-    parameters in another order.
+def _wrong(
+    counter: CounterFacts,
+    wire: Wire,
+    channels: Sequence[str],
+    name: str = "",
+    *,
+    is_replay: bool = False,
+) -> Iterator[str]:
+    """Yield what is wrong with a counter's key and label, given the possible channels. A strategy
+    may write the channel with its parameters in another order. A channel may be cut off, and that
+    of a replay has more parameters than are known.
     """
     keyed = counter_key.identity(counter)
     if keyed != counter.registration_id:
@@ -188,8 +202,12 @@ def _wrong(counter: CounterFacts, wire: Wire, channel: str, name: str = "") -> I
     length = counter_key.channel_length(counter)
     if length != len(shown.encode()):
         yield f"{_text(counter)} has {length} bytes of channel in its key, found {len(shown)}"
-    if not channel.startswith(shown) and counter.type_id not in _OF_STRATEGIES:
-        yield f"{_text(counter)} has the channel {shown!r} in its key, expected {channel!r}"
+    is_known = any(
+        each.startswith(shown) or (is_replay and shown.startswith(f"{each}|")) for each in channels
+    )
+    if not is_known and counter.type_id not in _OF_STRATEGIES:
+        expected = " or ".join(map(repr, channels))
+        yield f"{_text(counter)} has the channel {shown!r} in its key, expected {expected}"
     facts = wire.facts
     stream = f"{counter.registration_id} {facts.session_id} {facts.stream_id} {shown}"
     label, _, rest = counter.label.partition(": ")

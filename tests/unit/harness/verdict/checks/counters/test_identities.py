@@ -15,6 +15,7 @@ from tests.unit.harness.verdict.synthetic_run import (
 )
 from windtunnel.harness.artifact.host.counter_sample import CounterFacts, write_counters
 from windtunnel.harness.dissect.driver_files.log_buffer import METADATA_LENGTH
+from windtunnel.harness.scenario.schema.merge import MergeCase
 from windtunnel.harness.verdict.checks.counters.identities import counters_identify_streams
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.outcome import Outcome
@@ -302,3 +303,80 @@ def test_wrong_ids_of_channels_and_sockets_are_reported(run, counter_id, field, 
     finding = finding_of(run, counters)
     assert finding.outcome is Outcome.FAIL
     assert text in finding.text
+
+
+RECORDED = "aeron:udp?endpoint=b:1|nak-delay=1ms|rcv-wnd=16384|control-mode=dynamic|control=a:2"
+STORED = "aeron:udp?endpoint=b:1|control=a:2|control-mode=dynamic|rcv-wnd=16k"
+
+
+@pytest.mark.parametrize(
+    ("recorded", "channel", "outcome"),
+    [
+        ("b", STORED, Outcome.PASS),
+        ("b", RECORDED, Outcome.PASS),
+        ("b", STORED.replace("16k", "16384"), Outcome.FAIL),
+        ("b", "aeron:udp?endpoint=b:1|rcv-wnd=16k|control=a:2", Outcome.FAIL),
+        ("", STORED, Outcome.FAIL),
+    ],
+)
+def test_an_archive_subscribes_with_its_form_of_the_channel(run, recorded, channel, outcome):
+    changes = {"receive": RECORDED, "recorded": recorded}
+    run.case = run.case.model_copy(
+        update={"traffic": (run.traffic.model_copy(update=changes),)},
+    )
+    counters = counters_of(run)
+    counters["b"]["tap"] = counter(63, "sub-pos", 4, TAP, READING_CLIENT, channel, IMAGE, " @0")
+    finding = finding_of(run, counters)
+    assert finding.outcome is outcome, finding.text
+    assert outcome is Outcome.PASS or f"expected {RECORDED!r}" in finding.text
+
+
+REPLAYED = "aeron:udp?endpoint=b:1|mtu=1408|term-length=64k|init-term-id=-3|term-id=-3"
+
+
+@pytest.mark.parametrize(
+    ("replays", "end", "outcome"),
+    [
+        ("other", "|term-offset=0", Outcome.PASS),
+        ("other", "|term-offset=0|linger=5s", Outcome.PASS),
+        ("other", "|term-offset=32", Outcome.FAIL),
+        ("", "|term-offset=0", Outcome.FAIL),
+    ],
+)
+def test_a_replay_has_the_parameters_of_the_recording(run, replays, end, outcome):
+    changes = {"channel": "aeron:udp?endpoint=b:1", "replays": replays}
+    run.case = run.case.model_copy(
+        update={"traffic": (run.traffic.model_copy(update=changes),)},
+    )
+    counters = counters_of(run)
+    name = f"pub-pos ({run.traffic.publication})"
+    counters["a"]["pub-pos"] = counter(
+        50, name, 12, PUBLICATION, PUBLISHING_CLIENT, f"{REPLAYED}{end}"
+    )
+    for at, each in enumerate(("pub-lmt", "snd-pos", "snd-lmt")):
+        kind = {"pub-lmt": 1, "snd-pos": 2, "snd-lmt": 9}[each]
+        channel = f"{REPLAYED}|term-offset=0" if replays else "aeron:udp?endpoint=b:1"
+        counters["a"][each] = counter(51 + at, each, kind, PUBLICATION, PUBLISHING_CLIENT, channel)
+    finding = finding_of(run, counters)
+    assert finding.outcome is outcome, finding.text
+
+
+def test_a_subscriber_that_merges_has_a_subscription_without_an_endpoint(run):
+    merges = MergeCase(after_bytes=1, live="aeron:udp?endpoint=b:3|control=a:2", port=3)
+    changes = {"receive": RECORDED, "recorded": "b", "merges": merges}
+    run.case = run.case.model_copy(
+        update={"traffic": (run.traffic.model_copy(update=changes),)},
+    )
+    counters = counters_of(run)
+    for each, kind in (("rcv-hwm", 3), ("rcv-pos", 5)):
+        counters["b"][each] = counter(60 + kind, each, kind, IMAGE, READING_CLIENT, STORED)
+    merging = f"aeron:udp?control-mode=manual|session-id={SESSION_ID}"
+    for at, (each, channel) in enumerate([("sub-pos", merging), ("tap", STORED)]):
+        ids = 80 + at, "sub-pos", 4, SUBSCRIPTION + at, READING_CLIENT, channel, IMAGE, " @0"
+        counters["b"][each] = counter(*ids)
+    finding = finding_of(run, counters)
+    assert finding.outcome is Outcome.PASS, finding.text
+    counters["b"]["tap"] = counter(
+        81, "sub-pos", 4, TAP, READING_CLIENT, f"{merging}1", IMAGE, " @0"
+    )
+    assert finding_of(run, counters).outcome is Outcome.FAIL
