@@ -7,7 +7,9 @@
                 before the driver shut down; datagrams dropped by a full socket may be missing
 
 All streams of a case are counted together, as they are in a driver's counters, and all of their
-sessions. A driver that was restarted has counted only what was sent and received since then.
+sessions, and those of archives. If an archive replays to its own host, as for a merge, the captures
+lack these frames, and the counters may be higher. A driver that was restarted has counted only what
+was sent and received since then.
 """
 
 from dataclasses import dataclass
@@ -20,6 +22,7 @@ from windtunnel.harness.artifact.host.application import SubscriberFacts
 from windtunnel.harness.artifact.middlebox.frame_class import HEARTBEAT, NAK, SM
 from windtunnel.harness.dissect.capture.pcap import sent_by
 from windtunnel.harness.dissect.driver_files import counter_key
+from windtunnel.harness.dissect.frames.archive_frames import archive_places, of_archives
 from windtunnel.harness.dissect.frames.frames import Frames
 from windtunnel.harness.dissect.frames.layout import FLAG_END_OF_STREAM
 from windtunnel.harness.scenario.resolved.case import Case, TrafficCase
@@ -34,6 +37,7 @@ from windtunnel.harness.verdict.checks.retransmission.recovery import (
     socket_drops,
     system_value,
 )
+from windtunnel.harness.verdict.core.archive_wires import NOT_CAPTURED, replays_to_itself
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import (
     Finding,
@@ -107,16 +111,18 @@ def _host_agrees(evidence: Evidence, host: str) -> Finding:
     if len(sent) == 0 or len(arrived) == 0:
         gap = Missing(where[0], "has no packets in one of the two directions")
         return inconclusive(AGREE, gap, host)
-    received = _received(evidence, case, host, sent, arrived)
+    of_stream = ~of_archives(counted, case, host)
+    received = _received(evidence, case, host, sent[of_stream[own]], arrived, of_stream[~own])
     facts = {}
     uncounted, padding = was_killed(evidence, host), java_driver_ran(evidence, host)
     bounds = (*_sent(sent, uncounted, counts_padding=padding), *received)
-    unknown = _unknown_counters(case, host)
+    unknown, is_open = _unknown_counters(case, host), replays_to_itself(case, host)
     for bound in (each for each in bounds if each.counter_id not in unknown):
         value = system_value(evidence, host, bound.counter_id)
         name = counter_key.SYSTEM_NAMES[bound.counter_id]
         facts[name] = value
-        if bound.least - _socket_allowance(evidence, host, bound) <= value <= bound.most:
+        most = value if is_open else bound.most
+        if bound.least - _socket_allowance(evidence, host, bound) <= value <= most:
             continue
         text = f"counter {bound.counter_id} '{name}' is {value}, but the capture shows {bound.what}"
         # A slow host explains packets that arrived and were not counted, and no other mismatch.
@@ -124,7 +130,7 @@ def _host_agrees(evidence: Evidence, host: str) -> Finding:
         kind = Kind.STATE if late else Kind.PROTOCOL
         return failed(AGREE, text, host, evidence=where, facts=facts, kind=kind)
     text = ", ".join(f"{name} {value}" for name, value in facts.items())
-    text = f"counters match the capture: {text}"
+    text = f"{text}{NOT_CAPTURED}" if is_open else f"counters match the capture: {text}"
     if unknown:
         text += "; not comparable, with several destinations or publishers: "
         text += ", ".join(counter_key.SYSTEM_NAMES[each] for each in sorted(unknown))
@@ -180,13 +186,19 @@ def _sent(sent: Frames, is_uncounted: bool, *, counts_padding: bool) -> list[_Bo
 
 
 def _received(
-    evidence: Evidence, case: Case, host: str, sent: Frames, arrived: Frames
+    evidence: Evidence,
+    case: Case,
+    host: str,
+    sent: Frames,
+    arrived: Frames,
+    of_stream: NDArray[np.bool_],
 ) -> list[_Bound]:
     """Return the valid ranges of receive counters. The lower end counts the packets that were
-    certainly processed, the upper end all captured packets.
+    certainly processed, the upper end all captured packets. `sent` and `of_stream` are without what
+    archives sent and received, of which nothing is certain.
     """
     kinds = arrived["frame_type"]
-    early = _while_sending(case, host, sent, arrived)
+    early = of_stream & _while_sending(case, host, sent, arrived)
     found = []
     for counter, kind, what in (
         (counter_key.NAKS_RECEIVED_TOTAL, NAK, "NAKs"),
@@ -199,7 +211,7 @@ def _received(
         if traffic.to_host == host:
             subscriber = present(evidence.subscriber(traffic))
             # In a group, the feedback of other members is captured, too.
-            of_publisher = sent_by(arrived, case.address(traffic.from_host))
+            of_publisher = of_stream & sent_by(arrived, case.address(traffic.from_host))
             for_image |= of_publisher & _while_read(traffic, subscriber, sent, arrived)
             refused |= beyond_image_window(traffic, sent, arrived)
     beats = kinds == HEARTBEAT
@@ -207,6 +219,7 @@ def _received(
     what = f"{least} to {most} heartbeats for images"
     found.append(_Bound(counter_key.HEARTBEATS_RECEIVED, least, most, what))
     ports = [port for each in case.traffic if host in each.subscribers for port in each.all_ports]
+    ports += [port for address, port in archive_places(case) if address == case.address(host)]
     heads = np.unique(arrived["datagram"], return_index=True)[1]
     heads = heads[np.isin(arrived["destination_port"][heads], ports)]
     lengths = arrived["datagram_length"][heads].astype(np.int64)

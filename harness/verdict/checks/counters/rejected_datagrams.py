@@ -37,6 +37,11 @@ from windtunnel.harness.verdict.checks.retransmission.recovery import (
     socket_drops,
     system_value,
 )
+from windtunnel.harness.verdict.core.archive_wires import (
+    archive_wires,
+    capture_of_archives,
+    replays_to_itself,
+)
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import (
     Finding,
@@ -136,14 +141,19 @@ def _invalid_at(evidence: Evidence, host: str) -> Finding:
     value = system_value(evidence, host, counter_key.INVALID_PACKETS)
     wires = _wires(evidence, case, host)
     lengths = {
-        (wire.facts.session_id, wire.facts.stream_id): wire.facts.term_length for _, wire in wires
+        (wire.facts.session_id, wire.facts.stream_id): wire.facts.term_length
+        for _, wire in (*wires, *archive_wires(evidence))
     }
-    sent, arrived = _counted(evidence, case, host)
+    capture = present(evidence.capture(host))
+    sent, arrived = _counted(evidence, case, host, capture.frames)
     found = _datagrams(arrived, lengths)
     is_invalid = found.is_invalid & ~_is_unread(sent, found.heads)
     certain = np.zeros(len(found.heads), dtype=np.bool_)
     for traffic, wire in wires:
         certain |= _while_known(evidence, traffic, wire, found.heads, host)
+    # Of an archive's own streams, it is not known when the driver knew them.
+    apart = np.unique(capture_of_archives(evidence, host).frames["datagram"])
+    certain &= ~np.isin(found.heads["datagram"], apart)
     most = int(is_invalid.sum())
     # A driver may not inspect datagrams that arrive before the stream is known, or after its end.
     refused = is_invalid & certain & ~found.is_odd
@@ -163,11 +173,10 @@ def _invalid_at(evidence: Evidence, host: str) -> Finding:
     return passed(INVALID, text, host, evidence=where, facts=facts)
 
 
-def _counted(evidence: Evidence, case: Case, host: str) -> tuple[Frames, Frames]:
-    """Return the frames that a host sent, and those that arrived there, since its driver started to
-    count.
+def _counted(evidence: Evidence, case: Case, host: str, frames: Frames) -> tuple[Frames, Frames]:
+    """Return those of the frames captured at a host that it sent, and those that arrived there,
+    since its driver started to count.
     """
-    frames = present(evidence.capture(host)).frames
     frames = frames[frames["time_ns"] >= counted_since_ns(evidence, host)]
     own = sent_by(frames, case.address(host))
     return frames[own], frames[~own]
@@ -254,7 +263,8 @@ def _end_ns(evidence: Evidence, traffic: TrafficCase, wire: Wire) -> int:
 
 def over_under_runs_counted(evidence: Evidence, traffics: list[TrafficCase]) -> list[Finding]:
     """A driver counts frames beyond the window as over-runs, and already acknowledged frames as
-    under-runs.
+    under-runs. The archive's streams count, too. What it replays to its own host is not captured,
+    so there is no upper limit then.
     """
     return [
         finding_of(OVER_UNDER_RUNS, host, _over_under_runs_at, evidence, host)
@@ -264,13 +274,17 @@ def over_under_runs_counted(evidence: Evidence, traffics: list[TrafficCase]) -> 
 
 def _over_under_runs_at(evidence: Evidence, host: str) -> Finding:
     case = present(evidence.case)
-    wires = _wires(evidence, case, host)
-    _, arrived = _counted(evidence, case, host)
     bounds = np.zeros((2, 2), dtype=np.int64)
-    for traffic, wire in wires:
-        # Several publishers of a stream share one image.
-        if traffic.to_host == host and traffic.from_host == traffic.publishers[0]:
-            bounds += _bounds(evidence, traffic, wire, arrived)
+    for wires, capture in (
+        (_wires(evidence, case, host), present(evidence.capture_of_streams(host))),
+        (archive_wires(evidence), capture_of_archives(evidence, host)),
+    ):
+        _, arrived = _counted(evidence, case, host, capture.frames)
+        for traffic, wire in wires:
+            # Several publishers of a stream share one image.
+            if traffic.to_host == host and traffic.from_host == traffic.publishers[0]:
+                bounds += _bounds(evidence, traffic, wire, arrived)
+    is_open = replays_to_itself(case, host)
     where = (
         evidence.name_of(evidence.folder.host(host).counters),
         evidence.name_of(evidence.folder.capture(host)),
@@ -284,7 +298,7 @@ def _over_under_runs_at(evidence: Evidence, host: str) -> Finding:
         name = counter_key.SYSTEM_NAMES[counter_id]
         facts[name] = value
         texts.append(f"{value} {name}, expected {least} to {most} according to the capture")
-        if not least - dropped <= value <= most:
+        if not least - dropped <= value <= (value if is_open else most):
             text = f"counter {counter_id} '{name}' is {value}, "
             text += f"expected {least} to {most} according to the capture"
             # A slow driver acknowledges more before it reads its socket, so it counts fewer

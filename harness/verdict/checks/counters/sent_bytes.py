@@ -23,12 +23,14 @@ def java_driver_ran(evidence: Evidence, host: str) -> bool:
 
 def first_sendings(sent: Frames, *, counts_padding: bool) -> int:
     """Return the number of bytes sent that are not retransmits: heartbeats, and datagrams whose
-    first frame is new. Optionally with the padding of new frames, which only have their headers on
-    the wire.
+    first frame is new. The same session from another socket is another publication, such as that of
+    a replicated recording. Optionally with the padding of new frames, which only have their headers
+    on the wire.
     """
     beats = sent[sent["frame_type"] == HEARTBEAT]
     data = sent[np.isin(sent["frame_type"], POSITIONAL)]
-    keys = [data[name] for name in ("term_offset", "term_id", "stream_id", "session_id")]
+    names = ("term_offset", "term_id", "stream_id", "session_id", "source_port")
+    keys = [data[name] for name in names]
     order = np.lexsort((data["datagram"], *keys))
     ordered = np.stack([key[order].astype(np.int64) for key in keys])
     fresh = np.ones(len(data), dtype=np.bool_)

@@ -26,6 +26,7 @@ from windtunnel.harness.verdict.checks.retransmission.range_responses import (
     unanswered,
 )
 from windtunnel.harness.verdict.checks.retransmission.recovery import socket_drops, system_value
+from windtunnel.harness.verdict.core.archive_wires import archive_wires, replays_to_itself
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import Finding, failed, finding_of, passed, present
 from windtunnel.harness.verdict.core.outcome import Outcome
@@ -212,7 +213,8 @@ def has_one_port(wire: Wire) -> bool:
 def retransmits_counted(evidence: Evidence, traffics: list[TrafficCase]) -> list[Finding]:
     """A driver counts one retransmit for each response, and at most one for each NAK.
 
-    A sender of many ranges counts each of them.
+    A sender of many ranges counts each of them. The archive's streams count, too. What it replays
+    to its own host is not captured, so there is no upper limit then.
     """
     hosts = sorted({each.from_host for each in traffics})
     return [finding_of(COUNTED, host, _host_counts, evidence, host) for host in hosts]
@@ -237,6 +239,12 @@ def _host_counts(evidence: Evidence, host: str) -> Finding:
             return Finding(COUNTED, Outcome.INCONCLUSIVE, text, host, where)
         fewest, limit = _bounds(wires, is_ranged=has_ranges(evidence, traffic))
         least, most = least + fewest, most + limit
+    for flow, wire in archive_wires(evidence):
+        if flow.from_host == host:
+            fewest, limit = _bounds([wire], is_ranged=False)
+            least, most = least + fewest, most + limit
+    if replays_to_itself(case, host):
+        most = max(most, value)
     name = counter_key.SYSTEM_NAMES[counter_key.RETRANSMITS_SENT]
     facts = {"counted": value, "least": least, "most": most}
     if least > most:

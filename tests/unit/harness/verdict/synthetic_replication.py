@@ -35,9 +35,10 @@ def replicate(run: SyntheticRun) -> None:
         if each.kind not in DATA or each.payload not in known:
             first.append(each)
         known.add(each.payload)
-    again = next(each for each in first if each.kind == "DATA")
+    again = replace(next(each for each in first if each.kind == "DATA"))
     asked = replace(messages[0], kind="NAK", payload=nak(0, len(again.payload)))
-    for packet in [first[0], messages[0], *first[1:], asked, again, messages[-1]]:
+    flow = sorted([*first, *messages], key=lambda each: each.time_ns)
+    for packet in [*flow, asked, again]:
         _carry(run, packet, is_new=packet.kind in DATA and packet is not again)
         if packet is again:
             run.values["a/11"] = run.values.get("a/11", 0) + 1
