@@ -53,6 +53,7 @@ from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import AtFault, Finding, finding_of
 from windtunnel.harness.verdict.core.kind import Kind
 from windtunnel.harness.verdict.core.limit import Limit
+from windtunnel.harness.verdict.core.outcome import Outcome
 from windtunnel.harness.verdict.gates import (
     event_gates,
     impairment_gates,
@@ -98,7 +99,12 @@ def _each(name: str, kind: Kind, check: StreamCheck, limit: Limit | None = None)
     """Turn a check of one flow (a stream to one subscriber) into a check of several flows."""
 
     def run(evidence: Evidence, traffics: list[TrafficCase]) -> list[Finding]:
-        return [_named(finding_of(name, flow.id, check, evidence, flow), flow) for flow in traffics]
+        return [_named(found(evidence, flow), flow) for flow in traffics]
+
+    def found(evidence: Evidence, flow: TrafficCase) -> Finding:
+        if flow.merges is not None and name in OF_CAPTURED_IMAGE:
+            return Finding(name, Outcome.INCONCLUSIVE, MERGES, flow.id)
+        return finding_of(name, flow.id, check, evidence, flow)
 
     run.__doc__ = check.__doc__
     return Check(name, kind, run, limit)
@@ -134,6 +140,23 @@ BLAMED_ON = {
 }
 """The party at fault if one of these gates makes a run INCONCLUSIVE. Other gates identify
 none."""
+
+OF_CAPTURED_IMAGE = frozenset(
+    {
+        *(coverage.COVERED, coverage.PADDED, active_transports.COUNTED, loss_reports.AGREES),
+        *(nak_checks.ONLY_GAPS, nak_checks.PACED, nak_times.IN_TIME, cubic_windows.WINDOWS),
+        *(status_message_checks.ON_TIME, status_message_checks.BACKED),
+        *(acknowledgement.CONSUMED, acknowledgement.STEPS),
+    }
+)
+"""Checks that compare what was captured at the receiver's host with one image and its reader. If a
+subscriber merges, its host has two images of the session, one of the archive and one of the
+subscriber. The latter also got frames of a replay over the loopback, and has no tap.
+"""
+MERGES = (
+    "not applicable: the subscriber and its archive have an image each, and the subscriber's also "
+    "got frames over the loopback, which is not captured"
+)
 
 CHECKS: dict[str, Check] = {
     check.name: check

@@ -45,3 +45,36 @@ def without_copies(frames: Frames) -> Frames:
     first: NDArray[np.bool_] = ~is_copy
     kept: Frames = frames[first]
     return kept
+
+
+def of_other_port(frames: Frames) -> NDArray[np.bool_]:
+    """Return a mask of the frames that were just sent to another port of the same address, for
+    another destination of their publication.
+    """
+    copies = np.zeros(len(frames), dtype=np.bool_)
+    if len(np.unique(frames["destination_port"])) <= 1:
+        return copies
+    keys = [frames[each].astype(np.int64) for each in _CONTENT if each != "destination_port"]
+    times_ns, ports = frames["time_ns"].astype(np.int64), frames["destination_port"]
+    order = np.lexsort((times_ns, *keys))
+    ordered = np.stack([key[order] for key in keys])
+    is_next = np.any(np.diff(ordered, axis=1) != 0, axis=0)
+    is_next |= np.diff(times_ns[order]) > COPIED_WITHIN_NS
+    turn = np.zeros(len(frames), dtype=np.int64)
+    turn[order[1:]] = np.cumsum(is_next)
+    # The nth frame of a turn to one port is a copy of the nth frame to another one.
+    nth = _numbers(np.lexsort((times_ns, ports, turn)), (turn, ports))
+    again: NDArray[np.bool_] = _numbers(np.lexsort((times_ns, nth, turn)), (turn, nth)) > 0
+    return again
+
+
+def _numbers(order: NDArray[np.int64], keys: tuple[NDArray[np.int64], ...]) -> NDArray[np.int64]:
+    """Return the number of each row among the rows with the same keys, from 0, in an order in which
+    these are next to each other.
+    """
+    rows = np.arange(len(order))
+    is_first = np.ones(len(order), dtype=np.bool_)
+    is_first[1:] = np.any([np.diff(each[order].astype(np.int64)) != 0 for each in keys], axis=0)
+    found = np.zeros(len(order), dtype=np.int64)
+    found[order] = rows - np.maximum.accumulate(np.where(is_first, rows, 0))
+    return found

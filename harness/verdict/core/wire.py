@@ -13,14 +13,14 @@ processes wrote.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from windtunnel.harness.artifact.middlebox.frame_class import NAK, SETUP, SM
 from windtunnel.harness.dissect.capture.pcap import Capture, sent_by, sent_to
-from windtunnel.harness.dissect.frames.copies import has_returned, without_copies
+from windtunnel.harness.dissect.frames.copies import has_returned, of_other_port, without_copies
 from windtunnel.harness.dissect.frames.flow import (
     StreamFacts,
     aligned_lengths,
@@ -144,11 +144,17 @@ class Wire:
         return int(windows.max(initial=0))
 
     def retransmitted(self) -> NDArray[np.bool_]:
-        """Return a mask of the sent frames that are retransmits."""
+        """Return a mask of the sent frames that are not new."""
         _, first = np.unique(self.sent.starts, return_index=True)
         again = np.ones(len(self.sent.starts), dtype=np.bool_)
         again[first] = False
         return again
+
+    def sent_once(self) -> "Wire":
+        """Return the stream without the copies of what was sent to another port of the subscriber's
+        host, for another destination of the publication.
+        """
+        return replace(self, sent=self.sent.where(~of_other_port(self.sent.frames)))
 
 
 OtherPublishers = Sequence[tuple[str, Capture]]

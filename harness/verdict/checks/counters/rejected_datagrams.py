@@ -334,6 +334,9 @@ def _bounds(
     certain &= times_ns > int(acknowledged_ns.min(initial=np.iinfo(np.int64).max))
     # A heartbeat is an under-run only if it is more than a term behind.
     behind = np.where(found.heads["frame_type"] == HEARTBEAT, facts.term_length, 0)
+    if traffic.merges is not None:
+        # The frames, and the status messages, are those of two images.
+        certain[:] = False
     over = certain & (ends > late + half), sound & (ends > early + half)
     inside = ends <= early + half
     under = certain & inside & (begins < early - behind), sound & (begins < late - behind)

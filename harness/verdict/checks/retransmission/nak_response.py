@@ -51,6 +51,7 @@ ANSWER_NS = 1_000_000
 
 def retransmits_of(wire: Wire) -> Retransmits:
     """Return the responses that the publisher's host sent to NAKs."""
+    wire = wire.sent_once()
     frames = wire.sent.frames
     heads = np.flatnonzero(np.diff(frames["datagram"], prepend=-1))
     if len(heads) == 0:

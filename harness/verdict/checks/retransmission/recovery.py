@@ -256,9 +256,12 @@ def socket_drops(evidence: Evidence, host: str) -> int:
 
 
 def resent_bytes(wire: Wire) -> int:
-    """Return the number of retransmitted bytes. A PAD counts in full, as in drivers' counters."""
-    spans = wire.sent.ends - wire.sent.starts
-    return int(spans[wire.retransmitted()].sum())
+    """Return the number of retransmitted bytes. A PAD counts in full, and what went to several
+    destinations once, as in drivers' counters.
+    """
+    once = wire.sent_once()
+    spans = once.sent.ends - once.sent.starts
+    return int(spans[once.retransmitted()].sum())
 
 
 def stream_total(evidence: Evidence, host: str, type_id: int, wire: Wire) -> int:

@@ -46,7 +46,7 @@ def find_unrequested(
 
 def retransmits_only_if_asked(evidence: Evidence, traffic: TrafficCase) -> Finding:
     """Each retransmit follows a NAK for its frame, with at most one retransmit for each NAK."""
-    wire = present(evidence.wire(traffic))
+    wire = present(evidence.wire(traffic)).sent_once()
     short_sends = system_value(evidence, traffic.from_host, counter_key.SHORT_SENDS)
     where = (evidence.name_of(evidence.folder.capture(traffic.from_host)),)
     again = np.flatnonzero(wire.retransmitted())

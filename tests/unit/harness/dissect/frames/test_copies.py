@@ -7,6 +7,7 @@ from windtunnel.harness.artifact.middlebox.frame_class import DATA, HEARTBEAT, N
 from windtunnel.harness.dissect.frames.copies import (
     COPIED_WITHIN_NS,
     has_returned,
+    of_other_port,
     without_copies,
 )
 from windtunnel.harness.dissect.frames.frames import FRAME
@@ -84,3 +85,21 @@ def test_of_no_frames_none_are_copies():
 def test_a_receiver_returns_with_another_id(rows, expected):
     messages = frames_of(*({"frame_type": SM, **row} for row in rows))
     assert has_returned(messages) is expected
+
+
+def test_what_was_just_sent_to_another_port_is_a_copy():
+    late_ns = 5 + 2 * COPIED_WITHIN_NS
+    one, other = {"destination_port": 1}, {"destination_port": 2}
+    frames = sent(
+        *((5, 0, one), (5, 0, other), (5, 64, other), (6, 64, one)),
+        *((late_ns, 0, one), (late_ns + 1, 0, other), (late_ns, 128, other)),
+        *((late_ns, 64, one), (late_ns + 1, 64, one), (late_ns + 2, 64, other)),
+    )
+    copied = [False, True, False, True, False, True, False, False, False, True]
+    assert of_other_port(frames).tolist() == copied
+    assert not of_other_port(frames[frames["destination_port"] == 1]).any()
+
+
+def test_frames_of_another_address_are_no_copies():
+    one = {"destination_port": 1, "destination_low": 1}
+    assert not of_other_port(sent((5, 0, one), (5, 0, {"destination_port": 2}))).any()

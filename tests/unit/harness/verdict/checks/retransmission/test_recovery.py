@@ -14,6 +14,9 @@ from windtunnel.harness.verdict.checks.retransmission.recovery import (
     no_naks,
     retransmits_identical,
 )
+from windtunnel.harness.verdict.checks.retransmission.retransmit_checks import (
+    retransmits_only_if_asked,
+)
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.outcome import Outcome
 
@@ -26,6 +29,10 @@ def reliable(tmp_path) -> SyntheticRun:
 @pytest.fixture
 def unreliable(tmp_path) -> SyntheticRun:
     return make_run(tmp_path, reliable=False)
+
+
+def only_requested(evidence, traffics):
+    return [retransmits_only_if_asked(evidence, each) for each in traffics]
 
 
 def agree(run):
@@ -323,3 +330,21 @@ def test_naks_of_other_readers_do_not_count(tmp_path, monkeypatch, first):
     )
     finding = no_naks(Evidence(write(run, of_streams={"rcv-naks-sent": 2})), at_c)
     assert finding.text.startswith("rcv-naks-sent on c is 2, but the captures show only 30")
+
+
+@pytest.mark.parametrize("check", [naks_and_retransmits_agree, only_requested])
+@pytest.mark.parametrize("late_ns", [1, 2_000_000])
+def test_what_is_sent_to_another_port_at_once_is_no_retransmit(reliable, check, late_ns):
+    extend_run(reliable)
+    for packets in reliable.packets.values():
+        packets += [
+            replace(each, time_ns=each.time_ns + late_ns, ports=(each.ports[0], 30_000))
+            for each in packets
+            if each.source == "a" and each.kind in ("DATA", "PAD")
+        ]
+    changes = {"ports": (reliable.traffic.port, 30_000)}
+    traffic = reliable.traffic.model_copy(update=changes)
+    reliable.case = reliable.case.model_copy(update={"traffic": (traffic,)})
+    findings = check(Evidence(reliable.write()), [traffic])
+    failures = [each.text for each in findings if each.outcome is Outcome.FAIL]
+    assert bool(failures) == (late_ns > 1), failures
