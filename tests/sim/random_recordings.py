@@ -1,8 +1,9 @@
-"""Archives of random scenarios: recordings, replays and replications of drawn streams.
+"""Archives of random scenarios: recordings, replays, replications and merges of drawn streams.
 
 recordings     on the host of a subscriber or the publisher, of reliable streams without `rejoins`
 replays        from a recording's host to a neighbour, as a stream of its own
 replications   from a recording's host to the archive of a neighbour
+merges         of subscribers to streams with dynamic destinations
 events         pauses and kills of an archive
 """
 
@@ -47,13 +48,22 @@ class Archives:
         stream["recorded"] = host
         self._hosts.add(host)
         others = _neighbours(host, self._pairs)
-        if not self._kills and self._happens(30):
+        can_merge = "control-mode=dynamic" in stream["channel"] and stream["to"] == [host]
+        if can_merge and "eos=false" not in stream["channel"] and self._happens(60):
+            self._merge(stream)
+        elif not self._kills and self._happens(30):
             self._replay(stream, self._pick(*others))
-        # Beside the published session, a subscriber's host would receive that of the replica.
-        others = [each for each in others if host in stream["to"] or each not in stream["to"]]
-        if others and not self._kills and self._happens(30):
+        if not self._kills and self._happens(30):
             stream["replicated"] = self._pick(*others)
             self._hosts.add(stream["replicated"])
+
+    def _merge(self, stream: Document) -> None:
+        control = stream["receive"].partition("|control=")[2].partition("|")[0]
+        port = 24330 + 10 * (stream["stream"] - 1001) + 2
+        live = f"aeron:udp?endpoint=${{self}}:{port}|control={control}"
+        stream["merges"] = {"after": self._pick("1B", "2KiB", "12KiB"), "live": live}
+        for key in ("consume", "starts_with"):
+            stream.pop(key, None)
 
     def _replay(self, stream: Document, to: str) -> None:
         place = f"aeron:udp?endpoint=${{{to}}}:{24330 + 10 * (stream['stream'] - 1001) + 5}"

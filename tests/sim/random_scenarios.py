@@ -238,6 +238,7 @@ class Draw:
             needless = {*WITHOUT_STREAM, *DELIVERY} - {delivery}
             needless |= {*(OF_UNRELIABLE if is_reliable else OF_RELIABLE)}
             needless -= {"recording_equals_published"} if "recorded" in stream else set()
+            needless -= {"merged_into_live"} if "merges" in stream else set()
             needless |= {"invalid_packets_zero"} if has_invalid else set()
             needless |= {*OF_ONE_IMAGE} if rejoins else set()
             needless |= {"cubic_windows_shrink"} if "cubic" not in stream["receive"] else set()

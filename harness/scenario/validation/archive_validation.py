@@ -166,9 +166,6 @@ def _replicated(scenario: Scenario, traffic: Traffic, path: Path) -> Iterator[Pr
     elif {host, traffic.recorded} not in [set(each.between) for each in scenario.network.all_links]:
         text = f"there is no link between {traffic.recorded} and {host}"
         yield Problem(at, text)
-    elif traffic.recorded in traffic.from_hosts and host in traffic.to_hosts:
-        text = f"host {host} would receive the session of the stream twice, from its publisher and"
-        yield Problem(at, f"{text} as a replica: record it there, or replicate it to another host")
     kills = [each for each in scenario.events if each.act.kill and each.whom.process == "archive"]
     if kills:
         yield Problem(at, "no event may kill an archive: replication ends with either archive")

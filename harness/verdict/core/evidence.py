@@ -290,9 +290,6 @@ class Evidence:
 
     def _frames_seen(self, traffic: TrafficCase) -> Records | Missing:
         files = self.folder.host(traffic.to_host).subscriber(traffic.id)
-        if traffic.merges is not None:
-            why = "has no frames: a subscriber with `merges` records none"
-            return Missing(self.name_of(files.frames), why)
         whole = self._wrote_all(traffic)
         return self._reader.records(files.frames, read_frames_seen, FRAME_SEEN, whole=whole)
 

@@ -27,7 +27,8 @@ from windtunnel.harness.verdict.checks.counters.archive_channels import (
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import Finding, Missing, failed, passed, present
 from windtunnel.harness.verdict.core.wire import Wire, status_messages
-from windtunnel.harness.verdict.views.pauses import counted_since_ns
+from windtunnel.harness.verdict.views.pauses import counted_since_ns, kills_of
+from windtunnel.harness.verdict.views.series import SUBSCRIPTION_COUNT
 
 IDENTIFY = "counters_identify_streams"
 
@@ -256,7 +257,9 @@ def _wrong_start(
     if subscriber.session_id != wire.facts.session_id:
         return
     start = f"@{subscriber.join_position}"
-    for each in readers:
+    # A restarted archive joins later than the subscriber.
+    first = sorted(readers, key=lambda each: each.registration_id)[:SUBSCRIPTION_COUNT]
+    for each in first if kills_of(evidence, traffic.to_host, "archive") else readers:
         if len(each.label) < LABEL_LENGTH_MAX and each.label.split(" ")[-1] != start:
             yield f"{_text(each)} has the label {each.label!r}, expected it to end with {start!r}"
 

@@ -24,7 +24,6 @@ from tests.unit.harness.verdict.synthetic_run import (
 )
 from windtunnel.harness.artifact.middlebox.decision import DROP
 from windtunnel.harness.artifact.middlebox.frame_class import DATA, PAD
-from windtunnel.harness.scenario.schema.merge import MergeCase
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.outcome import Outcome
 from windtunnel.harness.verdict.views.coverage import pad_only_where_lost, positions_covered
@@ -140,14 +139,6 @@ def test_a_log_that_continues_beyond_the_end_is_reported(reliable):
     reliable.frames.append((end, data_header(end, 64, 0xC0, DATA), 0))
     finding = covered(reliable)
     assert (finding.outcome, finding.position) == (Outcome.FAIL, end)
-
-
-def test_a_subscriber_that_merges_records_no_frames(reliable):
-    merge = MergeCase(after_bytes=1, live="aeron:udp?endpoint=b:1", port=1)
-    traffic = reliable.traffic.model_copy(update={"merges": merge})
-    finding = judged(positions_covered, Evidence(reliable.write()), traffic)
-    assert finding.outcome is Outcome.INCONCLUSIVE
-    assert "a subscriber with `merges` records none" in finding.text
 
 
 def test_a_log_that_stops_early_fails_but_is_not_conclusive(reliable):

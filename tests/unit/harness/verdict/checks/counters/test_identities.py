@@ -124,6 +124,26 @@ def test_a_wrong_id_is_reported(run, host, name, field, value, text):
 
 
 @pytest.mark.parametrize(
+    ("host", "process", "name", "outcome"),
+    [
+        ("b", "archive", "archive", Outcome.PASS),
+        ("b", "archive", "tap", Outcome.FAIL),
+        ("b", "publisher", "archive", Outcome.FAIL),
+        ("a", "archive", "archive", Outcome.FAIL),
+    ],
+)
+def test_a_restarted_archive_joins_later(run, host, process, name, outcome):
+    counters = counters_of(run)
+    far, receive = counters["b"], run.traffic.receive
+    far["archive"] = counter(64, "sub-pos", 4, 23, READING_CLIENT, receive, IMAGE, " @0")
+    far[name] = replace(far[name], label=far[name].label.replace(" @0", " @640"))
+    folder = write_with_event(run, "kill", host, process, (0, 1))
+    for each, rows in counters.items():
+        write_counters(run.folder.host(each).counters, list(rows.values()))
+    assert counters_identify_streams(Evidence(folder), run.traffic).outcome is outcome
+
+
+@pytest.mark.parametrize(
     ("host", "name", "old", "new", "text"),
     [
         ("a", "pub-pos", "pub-pos (", "pub-pos of (", "has the name"),
