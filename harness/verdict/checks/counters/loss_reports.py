@@ -19,7 +19,9 @@ from windtunnel.harness.dissect.driver_files.loss_report import (
     LossReport,
     read_loss_report,
 )
+from windtunnel.harness.dissect.frames.archive_frames import archive_places
 from windtunnel.harness.scenario.resolved.case import TrafficCase
+from windtunnel.harness.verdict.checks.counters.archive_channels import subscribed_channels
 from windtunnel.harness.verdict.checks.counters.packet_counts import was_killed
 from windtunnel.harness.verdict.checks.retransmission.recovery import socket_drops
 from windtunnel.harness.verdict.core.evidence import Evidence
@@ -67,6 +69,9 @@ def loss_report_agrees(evidence: Evidence, traffic: TrafficCase) -> Finding:
         return failed(AGREES, text, traffic.id, evidence=where)
     ids = wire.facts.session_id, wire.facts.stream_id
     own = [each for each in report.losses if (each.session_id, each.stream_id) == ids]
+    # An archive has an entry of its own for a recording that it replicated, with the same ids.
+    copied = [f"endpoint={address}:{port}" for address, port in archive_places(case)]
+    own = [each for each in own if not any(name in each.channel for name in copied)]
     asked = _union_length(*wire.nak_ranges(wire.naks(wire.feedback_sent)))
     if not traffic.reliable:
         asked = _filled_bytes(evidence, traffic, planned)
@@ -121,7 +126,8 @@ def _report(evidence: Evidence, host: str) -> LossReport | Missing:
 
 def _misnamed(loss: Loss, wire: Wire, traffic: TrafficCase) -> str:
     """Describe a wrong channel, source or count of an entry, or return ""."""
-    if loss.channel not in {traffic.receive, *(channel for _, channel in traffic.receives)}:
+    known = subscribed_channels(traffic, loss.session_id)
+    if loss.channel not in {*known, *(channel for _, channel in traffic.receives)}:
         return f"the loss report has channel {loss.channel!r}, expected {traffic.receive!r}"
     # The source is that of the SETUP, to which the receiver replies. A fault may change others.
     replied = wire.feedback_sent["destination_port"]

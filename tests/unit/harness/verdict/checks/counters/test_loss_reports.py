@@ -9,7 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.harness.verdict.judged import judged
-from tests.unit.harness.verdict.synthetic_run import PORT, SENDER_PORT, make_run, nak
+from tests.unit.harness.verdict.synthetic_replication import SOCKET, replicate
+from tests.unit.harness.verdict.synthetic_report import loss_report
+from tests.unit.harness.verdict.synthetic_run import (
+    ADDRESS,
+    PORT,
+    SENDER_PORT,
+    SESSION_ID,
+    STREAM_ID,
+    make_run,
+    nak,
+)
 from tests.unit.harness.verdict.views.test_pauses import ORDERED, pause
 from windtunnel.harness.artifact.host.host_event import AppliedEvent, write_applied_events
 from windtunnel.harness.dissect.driver_files.loss_report import ENTRY
@@ -49,6 +59,31 @@ def test_a_gap_that_is_not_reported_is_found(tmp_path):
     finding = finding_of(run)
     assert finding.outcome is Outcome.FAIL
     assert f"expected {least} to {least} according" in finding.text
+
+
+@pytest.mark.parametrize("replicated", [True, False])
+def test_an_entry_of_a_replicated_recording_is_not_of_the_stream(tmp_path, replicated):
+    run = make_run(tmp_path)
+    if replicated:
+        replicate(run)
+    folder = run.write()
+    report = run.folder.host("b").loss_report
+    content = report.read_bytes()
+    channel = f"aeron:udp?endpoint={ADDRESS['b']}:8030|rejoin=false"
+    more = loss_report([320], SESSION_ID, STREAM_ID, channel, f"{ADDRESS['a']}:{SOCKET}")
+    report.write_bytes(content + bytes(-len(content) % 64) + more)
+    finding = loss_report_agrees(Evidence(folder), run.traffic)
+    assert finding.outcome is (Outcome.PASS if replicated else Outcome.FAIL), finding.text
+
+
+@pytest.mark.parametrize("recorded", ["b", ""])
+def test_the_channel_may_be_that_of_an_archive(tmp_path, recorded):
+    run = make_run(tmp_path)
+    receive = f"{run.traffic.receive}|nak-delay=1ms"
+    folder = run.write()
+    changes = {"receive": receive, "recorded": recorded}
+    finding = loss_report_agrees(Evidence(folder), run.traffic.model_copy(update=changes))
+    assert finding.outcome is (Outcome.PASS if recorded else Outcome.FAIL), finding.text
 
 
 def test_an_empty_report_is_found(tmp_path):
