@@ -9,6 +9,9 @@ Another check verifies that the subscriber got every message, which the replay a
 This check requires the capture to show, on the live stream's port, every position that the replay
 cannot have delivered. The replay runs up to one receiver window ahead of the subscriber, so it may
 fill losses on the link within one window of the merge.
+
+A merge takes some requests to the archive, so it cannot precede the end of a stream that ends at
+once.
 """
 
 import numpy as np
@@ -17,6 +20,7 @@ from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.scenario.validation import archive_validation
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import (
+    AtFault,
     Finding,
     Missing,
     failed,
@@ -25,13 +29,19 @@ from windtunnel.harness.verdict.core.finding import (
     passed,
     present,
 )
+from windtunnel.harness.verdict.core.outcome import Outcome
 from windtunnel.harness.verdict.core.wire import Wire
 
 MERGED = archive_validation.MERGED
+MERGING_NS = 1_000_000_000
+"""Time that a sound subscriber may need from its start until it has left its replay."""
 
 
 def merged_into_live(evidence: Evidence, traffics: list[TrafficCase]) -> list[Finding]:
-    """A merging subscriber left its replay before the stream ended, and received the rest live."""
+    """A merging subscriber left its replay before the stream ended, and received the rest live.
+
+    If the stream ended within a second of the subscriber's start, it need not have left it.
+    """
     return [
         finding_of(MERGED, each.id, _merged, evidence, each)
         for each in traffics
@@ -52,6 +62,12 @@ def _merged(evidence: Evidence, traffic: TrafficCase) -> Finding:
         return failed(MERGED, "the subscriber never left its replay", traffic.id, evidence=where)
     if merged >= end:
         text = f"the subscriber left its replay at {merged}, but the stream had ended at {end}"
+        last_ns = int(wire.sent.frames["time_ns"][~wire.retransmitted()].max(initial=0))
+        left_ns = last_ns - subscriber.started_ns
+        if left_ns < MERGING_NS:
+            text += f", {max(0, left_ns) // 1_000_000} ms after the subscriber began to merge"
+            at_fault = AtFault.SCENARIO
+            return Finding(MERGED, Outcome.INCONCLUSIVE, text, traffic.id, where, at_fault=at_fault)
         return failed(MERGED, text, traffic.id, evidence=where, position=merged)
     alone = merged + wire.max_window_bytes()
     if alone >= end:

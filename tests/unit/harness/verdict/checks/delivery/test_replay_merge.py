@@ -7,8 +7,9 @@ import pytest
 from tests.unit.harness.verdict.synthetic_run import MTU, PORT, TRAFFIC, WINDOW, make_run
 from windtunnel.harness.artifact.host.application import SubscriberFacts
 from windtunnel.harness.scenario.schema.merge import MergeCase
-from windtunnel.harness.verdict.checks.delivery.replay_merge import merged_into_live
+from windtunnel.harness.verdict.checks.delivery.replay_merge import MERGING_NS, merged_into_live
 from windtunnel.harness.verdict.core.evidence import Evidence
+from windtunnel.harness.verdict.core.finding import AtFault
 from windtunnel.harness.verdict.core.outcome import Outcome
 
 LIVE = PORT + 1
@@ -35,11 +36,11 @@ class Merged:
         self.run.packets["b"] += extra
         return self
 
-    def judge(self, merged_position):
+    def judge(self, merged_position, began_ns=0):
         path = self.run.write()
         document = self.run.folder.host("b").subscriber(TRAFFIC).document
         facts = SubscriberFacts.read(document)
-        replace(facts, merged_position=merged_position).write(document)
+        replace(facts, merged_position=merged_position, started_ns=began_ns).write(document)
         evidence = Evidence(path)
         (finding,) = merged_into_live(evidence, list(evidence.case.traffic))
         return finding
@@ -73,6 +74,18 @@ def test_a_merge_at_the_end_does_not_count(merged):
     finding = merged.live_from(0).judge(merged.run.log.end_position)
     assert "but the stream had ended" in finding.text
     assert finding.outcome is Outcome.FAIL
+
+
+@pytest.mark.parametrize("late_ns", [0, 1])
+def test_a_stream_that_ends_at_once_is_at_fault(merged, late_ns):
+    sent = [each for each in merged.run.packets["a"] if each.kind in ("DATA", "PAD")]
+    first = {each.payload: each.time_ns for each in reversed(sent)}
+    began_ns = max(first.values()) - MERGING_NS + late_ns
+    finding = merged.live_from(0).judge(merged.run.log.end_position, began_ns)
+    assert finding.outcome is (Outcome.INCONCLUSIVE if late_ns else Outcome.FAIL)
+    if late_ns:
+        assert finding.at_fault is AtFault.SCENARIO
+        assert finding.text.endswith("999 ms after the subscriber began to merge")
 
 
 def test_the_archives_own_port_proves_nothing(merged):
