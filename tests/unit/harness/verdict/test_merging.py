@@ -7,6 +7,7 @@ import pytest
 from tests.unit.harness.verdict.synthetic_run import SyntheticRun, make_run
 from windtunnel.harness.scenario.schema.merge import MergeCase
 from windtunnel.harness.verdict.checks.counters.rejected_datagrams import over_under_runs_counted
+from windtunnel.harness.verdict.checks.retransmission.recovery import naks_and_retransmits_agree
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.outcome import Outcome
 from windtunnel.harness.verdict.registry import CHECKS, OF_CAPTURED_IMAGE
@@ -49,3 +50,15 @@ def test_frames_for_two_images_need_not_be_counted_as_under_runs(run, merges, ou
     run.packets["b"].append(replace(early, time_ns=messages[len(messages) // 2].time_ns + 1))
     (finding,) = over_under_runs_counted(Evidence(run.write()), [run.traffic])
     assert finding.outcome is outcome, finding.text
+
+
+@pytest.mark.parametrize(("merges", "outcome"), [(False, Outcome.FAIL), (True, Outcome.PASS)])
+def test_naks_may_have_been_sent_over_the_loopback(run, merges, outcome):
+    if merges:
+        merge(run)
+    run.values["rcv-naks-sent"] += 1
+    (finding, *_) = naks_and_retransmits_agree(Evidence(run.write()), [run.traffic])
+    assert finding.outcome is outcome, finding.text
+    run.values["rcv-naks-sent"] -= 2
+    (finding, *_) = naks_and_retransmits_agree(Evidence(run.write()), [run.traffic])
+    assert finding.outcome is Outcome.FAIL, finding.text
