@@ -168,6 +168,12 @@ def _own_impairments(scenario: Scenario, direction: Direction) -> Impairments:
     return Impairments()
 
 
+def _stepped_back_ns(scenario: Scenario, host: str) -> int:
+    """Return by how much a host's clock steps back altogether."""
+    steps = [each.act.step_clock_ns or 0 for each in scenario.events if each.whom.host == host]
+    return -sum(min(0, each) for each in steps)
+
+
 def _survival_problems(
     scenario: Scenario, case: EventCase, roles: set[str], path: Path
 ) -> Iterator[Problem]:
@@ -190,9 +196,11 @@ def _survival_problems(
         if "replayer" in roles:
             text = "a replay ends with its archive: choose a host without replays"
             yield Problem((*path, "act", "kill"), text)
-        if case.lasts_ns < ARCHIVE_LIVENESS_NS:
-            least = format_duration(ARCHIVE_LIVENESS_NS)
+        back_ns = _stepped_back_ns(scenario, case.host)
+        if case.lasts_ns < ARCHIVE_LIVENESS_NS + back_ns:
+            least = format_duration(ARCHIVE_LIVENESS_NS + back_ns)
             text = f"expected at least {least}: until then the killed archive seems to be alive"
+            text += f", since the clock steps back by {format_duration(back_ns)}" * bool(back_ns)
             yield Problem((*path, "act", "kill", "restart_after"), text)
     elif case.action == "kill" and case.process != "application" and not rejoins:
         text = "needs `rejoins: true` in the traffic: images are lost and created again"

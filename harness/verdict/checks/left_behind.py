@@ -46,7 +46,9 @@ def blame_scenario(evidence: Evidence, finding: Finding) -> Finding:
                 continue
             behind = publisher.end_position - subscriber.end_position
             cause = ""
-            if behind > flow.window_bytes and not _is_waited_for(evidence, flow):
+            is_held = behind > 0 and _is_held_by_archive(evidence, flow)
+            is_far = behind > flow.window_bytes or is_held
+            if is_far and not _is_waited_for(evidence, flow):
                 cause = f"it was {behind:,} bytes behind: {without_waiting(flow)}"
             elif behind > 0:
                 cause = _too_short_linger(evidence, flow, publisher)
@@ -54,6 +56,13 @@ def blame_scenario(evidence: Evidence, finding: Finding) -> Finding:
                 text = f"{finding.text}; {cause}"
                 return replace(finding, text=text, at_fault=AtFault.SCENARIO)
     return finding
+
+
+def _is_held_by_archive(evidence: Evidence, flow: TrafficCase) -> bool:
+    """Return whether a killed archive held a receiver's window back: its subscription remains until
+    the driver has noticed.
+    """
+    return flow.recorded == flow.to_host and bool(kills_of(evidence, flow.to_host, "archive"))
 
 
 def _is_waited_for(evidence: Evidence, flow: TrafficCase) -> bool:

@@ -108,6 +108,29 @@ def test_an_invalid_recording_is_refused(options, message):
     assert message in faults_of(**options)
 
 
+@pytest.mark.parametrize(
+    ("host", "step", "restart_after", "is_refused"),
+    [
+        ("b", "-5s", "14999ms", True),
+        ("b", "-5s", "15s", False),
+        ("b", "5s", "10s", False),
+        ("a", "-5s", "10s", False),
+    ],
+)
+def test_an_archive_whose_clock_steps_back_is_restarted_later(
+    host, step, restart_after, is_refused
+):
+    step_clock = "  - {id: ntp, whom: {host: %s}, when: {after: 2s}, act: {step_clock: %s}}\n"
+    kill = EVENTS % ("archive", f"kill: {{restart_after: {restart_after}}}")
+    text = text_of(more=kill + step_clock % (host, step))
+    text = text.replace("fidelity: [netns]", "fidelity: [sim]")
+    if not is_refused:
+        assert parse_scenario(text, "made.yaml")
+        return
+    with pytest.raises(ScenarioError, match=r"at least 15s: .*, since the clock steps back by 5s"):
+        parse_scenario(text, "made.yaml")
+
+
 def test_segment_files_must_hold_a_term():
     text = text_of(archives="[{host: b, segment: 64KiB}]").replace(
         "term-length=64k", "term-length=1m"

@@ -11,6 +11,7 @@ from tests.unit.harness.verdict.synthetic_run import INITIAL_TERM_ID, TERM_LENGT
 from windtunnel.harness.artifact.host.application import PublisherFacts, SubscriberFacts
 from windtunnel.harness.artifact.host.host_event import AppliedEvent, write_applied_events
 from windtunnel.harness.dissect.frames.flow import positions
+from windtunnel.harness.scenario.schema.host_event import EventCase
 from windtunnel.harness.verdict.checks import left_behind
 from windtunnel.harness.verdict.checks.delivery.delivery import delivered_once
 from windtunnel.harness.verdict.checks.left_behind import (
@@ -33,7 +34,7 @@ class Group:
         self.run = make_run(path, drops=False)
         synthetic_group.join(self.run, patch, first="b")
 
-    def blame(self, flow_control, *, behind=WINDOW + 32, name=None, **facts):
+    def blame(self, flow_control, *, behind=WINDOW + 32, name=None, events=(), **facts):
         change(self.run, channel=CHANNEL + flow_control)
         path = synthetic_group.write(self.run)
         document = self.run.folder.host("b").subscriber(self.run.traffic.id).document
@@ -41,7 +42,17 @@ class Group:
         own = {"end_position": end, "eos_seen": False, "error": "the image was closed", **facts}
         replace(SubscriberFacts.read(document), **own).write(document)
         name = name or f"b/subscriber-{self.run.traffic.id}"
-        return blame_scenario(Evidence(path), failed(FINDING, "it ended", name))
+        write_applied_events(self.run.folder.host_events, list(events))
+        evidence = Evidence(path)
+        ordered = tuple(
+            EventCase(
+                id=each.id, host=each.host, process=each.processes[0], trigger="delivered", at=1,
+                action=each.action, lasts_ns=1,
+            )
+            for each in events
+        )  # fmt: skip
+        evidence.case = evidence.case.model_copy(update={"events": ordered})
+        return blame_scenario(evidence, failed(FINDING, "it ended", name))
 
     def wait_in_vain(
         self, flow_control, names=("b/subscriber-{id}",), published=None, events=(), **facts
@@ -74,6 +85,26 @@ def test_a_receiver_that_the_sender_never_waits_for_is_the_scenarios_fault(group
     assert finding.at_fault is AtFault.SCENARIO
     assert finding.text.startswith(f"it ended; it was {WINDOW + 32:,} bytes behind: fc=")
     assert finding.text.endswith(": use fc=min,g:/2, or name the receiver in `partial`")
+
+
+@pytest.mark.parametrize(
+    ("recorded", "event", "flow_control", "is_blamed"),
+    [
+        ("b", ("b", "archive"), "|fc=max", True),
+        ("b", ("b", "archive"), "|fc=min,g:/2", False),
+        ("b", ("b", "publisher"), "|fc=max", False),
+        ("b", ("a", "archive"), "|fc=max", False),
+        ("", ("b", "archive"), "|fc=max", False),
+    ],
+)
+def test_a_receiver_that_a_killed_archive_held_back_is_the_scenarios_fault(
+    group, recorded, event, flow_control, is_blamed
+):
+    host, process = event
+    change(group.run, recorded=recorded)
+    killed = AppliedEvent("crash", host, "kill", [process], 900, 1_001)
+    finding = group.blame(flow_control, behind=32, events=[killed])
+    assert (finding.at_fault is AtFault.SCENARIO) == is_blamed
 
 
 @pytest.mark.parametrize("flow_control", ["|fc=min", "|fc=min,g:/2"])
