@@ -7,6 +7,7 @@ merges         of subscribers to streams with dynamic destinations
 events         pauses and kills of an archive
 """
 
+import re
 from random import Random
 from typing import Any
 
@@ -26,7 +27,7 @@ class Archives:
         self._random, self._pairs = Random(f"archives {seed}"), pairs
         self._hosts: set[str] = set()
         self._kills = self._happens(15)
-        """Whether an archive is killed. Then, none replays or replicates."""
+        """Whether an archive is killed. Then, none replays, replicates or takes part in a merge."""
         self.replays: list[Document] = []
         for stream in traffic:
             if "rejoins" not in stream and self._happens(75):
@@ -49,7 +50,9 @@ class Archives:
         self._hosts.add(host)
         others = _neighbours(host, self._pairs)
         can_merge = "control-mode=dynamic" in stream["channel"] and stream["to"] == [host]
-        if can_merge and "eos=false" not in stream["channel"] and self._happens(60):
+        # Nobody waits for the archive with fc=max.
+        can_merge &= not self._kills and not re.search("eos=false|fc=max", stream["channel"])
+        if can_merge and self._happens(60):
             self._merge(stream)
         elif not self._kills and self._happens(30):
             self._replay(stream, self._pick(*others))

@@ -166,9 +166,12 @@ def _replicated(scenario: Scenario, traffic: Traffic, path: Path) -> Iterator[Pr
     elif {host, traffic.recorded} not in [set(each.between) for each in scenario.network.all_links]:
         text = f"there is no link between {traffic.recorded} and {host}"
         yield Problem(at, text)
-    kills = [each for each in scenario.events if each.act.kill and each.whom.process == "archive"]
-    if kills:
+    if _kills_archives(scenario):
         yield Problem(at, "no event may kill an archive: replication ends with either archive")
+
+
+def _kills_archives(scenario: Scenario) -> bool:
+    return any(each.act.kill and each.whom.process == "archive" for each in scenario.events)
 
 
 def _merges(scenario: Scenario, traffic: Traffic, path: Path) -> Iterator[Problem]:
@@ -186,6 +189,9 @@ def _merges(scenario: Scenario, traffic: Traffic, path: Path) -> Iterator[Proble
         yield Problem((*path, "channel"), text)
     if traffic.replays is not None or traffic.consume is not None or traffic.partial:
         text = "cannot be combined with replays, consume or partial"
+        yield Problem((*path, "merges"), text)
+    if _kills_archives(scenario):
+        text = "no event may kill an archive: a merge ends with the archive that replays"
         yield Problem((*path, "merges"), text)
     yield from merge_problems(
         traffic.merges,

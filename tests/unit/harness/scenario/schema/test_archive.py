@@ -304,6 +304,12 @@ def test_an_invalid_merge_is_refused(old, new, message):
     assert message in "\n".join(str(each) for each in raised.value.errors)
 
 
+def test_an_archive_is_not_killed_during_a_merge():
+    events = EVENTS % ("archive", KILL)
+    with pytest.raises(ScenarioError, match="a merge ends with the archive that replays"):
+        parse_scenario(merging("expect:", f"{events}expect:"), "made.yaml")
+
+
 def test_a_check_of_merges_needs_a_merge():
     text = text_of(expect="merged_into_live")
     with pytest.raises(ScenarioError, match="needs traffic with `merges`"):
