@@ -146,7 +146,7 @@ OF_CAPTURED_IMAGE = frozenset(
         *(coverage.COVERED, coverage.PADDED, active_transports.COUNTED, loss_reports.AGREES),
         *(nak_checks.ONLY_GAPS, nak_checks.PACED, nak_times.IN_TIME, cubic_windows.WINDOWS),
         *(status_message_checks.ON_TIME, status_message_checks.BACKED),
-        *(acknowledgement.CONSUMED, acknowledgement.STEPS),
+        *(acknowledgement.CONSUMED, acknowledgement.STEPS, gap_counters.AGREE),
     }
 )
 """Checks that compare what was captured at the receiver's host with one image and its reader. If a
