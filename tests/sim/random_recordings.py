@@ -50,7 +50,7 @@ class Archives:
         self._hosts.add(host)
         others = _neighbours(host, self._pairs)
         can_merge = "control-mode=dynamic" in stream["channel"] and stream["to"] == [host]
-        # Nobody waits for the archive with fc=max.
+        # With fc=max, a sender does not wait for the archive.
         can_merge &= not self._kills and not re.search("eos=false|fc=max", stream["channel"])
         if can_merge and self._happens(60):
             self._merge(stream)

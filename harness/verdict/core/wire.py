@@ -138,6 +138,13 @@ class Wire:
         ends = heartbeat_frames[(heartbeat_frames["flags"] & FLAG_END_OF_STREAM) != 0]
         return ends, positions(ends, self.facts.initial_term_id, self.facts.term_length)
 
+    def first_end_ns(self, heartbeat_frames: Frames, latest_ns: int) -> int:
+        """Return when the first of the given heartbeats that is an EOS heartbeat was captured, or
+        `latest_ns` if that is earlier, or if there is none.
+        """
+        ends, _ = self.end_of_stream_heartbeats(heartbeat_frames)
+        return int(ends["time_ns"].min(initial=latest_ns))
+
     def max_window_bytes(self) -> int:
         """Return the largest receiver window in the status messages sent."""
         windows = self.feedback_sent[self.feedback_sent["frame_type"] == SM]["window_bytes"]

@@ -29,7 +29,6 @@ from windtunnel.harness.dissect.capture.pcap import sent_by
 from windtunnel.harness.dissect.driver_files import counter_key
 from windtunnel.harness.dissect.frames.flow import aligned_lengths, positions
 from windtunnel.harness.dissect.frames.frames import DATA_HEADER_LENGTH, FRAME_ALIGNMENT, Frames
-from windtunnel.harness.dissect.frames.layout import FLAG_END_OF_STREAM
 from windtunnel.harness.scenario.resolved.case import Case, TrafficCase
 from windtunnel.harness.verdict.checks.flow_control.status_message_checks import TOLERANCE_NS
 from windtunnel.harness.verdict.checks.retransmission.recovery import (
@@ -254,11 +253,9 @@ def _is_read(evidence: Evidence, traffic: TrafficCase, heads: Frames) -> NDArray
 
 def _end_ns(evidence: Evidence, traffic: TrafficCase, wire: Wire) -> int:
     """Return the time until which an image certainly existed."""
-    beats = wire.heartbeats_arrived
-    ends = beats["time_ns"][(beats["flags"] & FLAG_END_OF_STREAM) != 0]
     subscriber = evidence.subscriber(traffic)
     last = 0 if isinstance(subscriber, Missing) else subscriber.ended_ns
-    return min(last, int(ends.min())) if len(ends) else last
+    return wire.first_end_ns(wire.heartbeats_arrived, last)
 
 
 def over_under_runs_counted(evidence: Evidence, traffics: list[TrafficCase]) -> list[Finding]:

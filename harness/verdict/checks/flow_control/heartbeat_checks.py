@@ -11,7 +11,6 @@ import numpy as np
 
 from windtunnel.harness.artifact.noun_form import noun_for
 from windtunnel.harness.dissect.frames.flow import positions
-from windtunnel.harness.dissect.frames.layout import FLAG_END_OF_STREAM
 from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import (
@@ -87,9 +86,7 @@ def _closed_ns(wire: Wire, latest_ns: int) -> int:
     """Return a time until which the publication of a replay certainly existed. The archive closes
     it when everything is replayed, before the workload that requested the replay ends.
     """
-    beats = wire.heartbeats_sent
-    ends = beats["time_ns"][(beats["flags"] & FLAG_END_OF_STREAM) != 0]
-    return int(ends.min(initial=latest_ns))
+    return wire.first_end_ns(wire.heartbeats_sent, latest_ns)
 
 
 def _misplaced(wire: Wire, sent: FrameSequence, start_position: int) -> tuple[int, str] | None:

@@ -15,7 +15,6 @@ from windtunnel.harness.artifact.records import Records
 from windtunnel.harness.dissect.driver_files import counter_key
 from windtunnel.harness.dissect.frames.flow import positions
 from windtunnel.harness.dissect.frames.frames import SM_LENGTH, Frames
-from windtunnel.harness.dissect.frames.layout import FLAG_END_OF_STREAM
 from windtunnel.harness.dissect.frames.observed_flows import END_OF_TIME_NS
 from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.scenario.schema.channel import parse_channel
@@ -103,9 +102,7 @@ def _read_until_ns(wire: Wire, ended_ns: int) -> int:
     """Return the time until which the subscriber certainly read the image: when the subscriber
     ended or, if that is earlier, when the first EOS heartbeat arrived.
     """
-    beats = wire.heartbeats_arrived
-    ends = beats["time_ns"][(beats["flags"] & FLAG_END_OF_STREAM) != 0]
-    return min(ended_ns, int(ends.min())) if len(ends) else ended_ns
+    return wire.first_end_ns(wire.heartbeats_arrived, ended_ns)
 
 
 def _silence(sent_ns: NDArray[np.int64], until_ns: int, pauses: Pauses) -> str | None:
