@@ -16,7 +16,8 @@ RESTART_AFTER = "11s"
 """An archive does not start within 10 s after another one was active in its directory."""
 
 
-def _neighbours(host: str, pairs: list[tuple[str, str]]) -> list[str]:
+def neighbours(host: str, pairs: list[tuple[str, str]]) -> list[str]:
+    """Return the hosts that have a link with a host."""
     return [x if y == host else y for x, y in pairs if host in (x, y)]
 
 
@@ -48,7 +49,7 @@ class Archives:
         host = self._pick(*hosts)
         stream["recorded"] = host
         self._hosts.add(host)
-        others = _neighbours(host, self._pairs)
+        others = neighbours(host, self._pairs)
         can_merge = "control-mode=dynamic" in stream["channel"] and stream["to"] == [host]
         # With fc=max, a sender does not wait for the archive.
         can_merge &= not self._kills and not re.search("eos=false|fc=max", stream["channel"])

@@ -18,7 +18,7 @@ from typing import Any
 
 import yaml
 
-from tests.sim.random_recordings import Archives
+from tests.sim.random_recordings import Archives, neighbours
 from windtunnel.harness.orchestrate.suite.runner import RunSummary
 from windtunnel.harness.scenario.loader import ScenarioError, load_scenario
 from windtunnel.harness.scenario.schema.model import Scenario
@@ -111,7 +111,7 @@ class Draw:
         host, to = self.pick(*self.pairs)
         if self.happens(30):
             host, to = to, host
-        near = [x if y == host else y for x, y in self.pairs if host in (x, y)]
+        near = neighbours(host, self.pairs)
         term = self.pick("64k", "64k", *TERMS)
         mtu = self.pick(64, 256, 1408, 1408, 1408, 4096, 8192)
         initial = self.pick(-3, 0, 7, (1 << 31) - 1, -(1 << 31))
